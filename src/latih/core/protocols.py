@@ -1,0 +1,104 @@
+"""Protocols: the seams between the rooms."""
+
+from collections.abc import Sequence as SequenceOf
+from typing import Any, Protocol, runtime_checkable
+
+from latih.core.messages import Message, ToolSchema
+from latih.core.sampling import Sample, SamplingParams, StopReason
+from latih.core.schema import Record
+from latih.core.trajectories import Group, Task
+
+Observation = str | Message | list[Message]
+"""The NEW messages only; a plain string is one user message."""
+Action = str | Message
+"""An assistant message; a plain string for simple envs."""
+
+
+@runtime_checkable
+class Env(Protocol):
+    """A world: a `gymnasium.Env` over messages. `latih.envs.MessageEnv` is the base class to subclass."""
+
+    tools: SequenceOf[ToolSchema]
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]: ...
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]: ...
+
+    def close(self) -> None: ...
+
+
+class ChatModel(Protocol):
+    """Messages and tools in, an assistant message out."""
+
+    async def chat(
+        self,
+        messages: SequenceOf[Message],
+        *,
+        tools: SequenceOf[ToolSchema] = (),
+        params: SamplingParams | None = None,
+    ) -> Message:
+        """Raises SamplerError where the model cannot answer."""
+        ...
+
+
+class Episode(Protocol):
+    """What a harness is given to play: a world, a model, and the bounds of the episode."""
+
+    seed: int
+    task: Task | None
+    model: ChatModel
+    tools: SequenceOf[ToolSchema]
+    max_turns: int
+
+    async def reset(self) -> list[Message]:
+        """Start the world; the first messages."""
+        ...
+
+    async def step(self, action: Message) -> list[Message]:
+        """Act; the new messages. `done` tells whether the episode is over."""
+        ...
+
+    @property
+    def done(self) -> bool: ...
+
+    def finish(self, reason: StopReason) -> None:
+        """End the episode from the harness's side (turns or context ran out)."""
+        ...
+
+
+class Harness(Protocol):
+    """Plays a whole episode. It owns history and windowing."""
+
+    async def play(self, episode: Episode) -> None: ...
+
+
+class Sampler(Protocol):
+    """Token prompt in, sampled tokens with their logprobs out."""
+
+    @property
+    def policy_version(self) -> int: ...
+
+    @property
+    def context_length(self) -> int:
+        """The most tokens that a prompt and its reply may have together."""
+        ...
+
+    async def sample(self, prompt_ids: SequenceOf[int], params: SamplingParams) -> Sample:
+        """Raises SamplerError. A prompt that fills the context gives no tokens and stop reason `context`."""
+        ...
+
+
+class StepResult(Record):
+    """What one training step did."""
+
+    step: int
+    """The optimizer step just made: the new policy version."""
+    metrics: dict[str, float]
+
+
+class Trainer(Protocol):
+    """Turns groups of trajectories into a better policy. Knows no env."""
+
+    def step(self, groups: SequenceOf[Group]) -> StepResult: ...
