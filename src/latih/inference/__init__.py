@@ -1,1 +1,1 @@
-
+"""Who samples: the embedded engine, on the learner's own weights."""

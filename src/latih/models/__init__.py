@@ -1,1 +1,1 @@
-
+"""Models: tokenizer, chat template, decoder, adapters, loading."""

@@ -95,5 +95,5 @@ def _llama3(frequencies: torch.Tensor, scaling: dict[str, Any]) -> torch.Tensor:
     factor, old = scaling["factor"], scaling["original_max_position_embeddings"]
     low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
     wavelengths = 2 * math.pi / frequencies
-    ramp = ((old / wavelengths - low) / (high - low)).clamp(0, 1)
-    return (1 - ramp) * frequencies / factor + ramp * frequencies
+    ramp: torch.Tensor = ((old / wavelengths - low) / (high - low)).clamp(0, 1)
+    return torch.lerp(frequencies / factor, frequencies, ramp)

@@ -38,7 +38,7 @@ class Decoder:
     """Weights and forward pass. The embedding and the head stay in float32: logits are never rounded."""
 
     def __init__(self, config: DecoderConfig, weights: dict[str, Tensor], dtype: torch.dtype) -> None:
-        """`weights` are by Hugging Face names, on the device to use. Raises ModelError where one is missing or misshapen."""
+        """`weights` are by Hugging Face names, on the device to use. Raises ModelError where one is missing or odd."""
         self.config, self.dtype = config, dtype
         take = _Taker(config, weights)
         self.embedding = take("model.embed_tokens.weight", config.vocab_size, config.hidden_size).float()

@@ -18,9 +18,9 @@ def pick_device(name: str) -> torch.device:
         raise ConfigError(f"unknown device {name!r}: {nearest(name, [*there, 'auto'])}")
     if not there[kind]:
         raise ConfigError(f"device {name!r} is not on this machine: set trainer.policy.model.device=auto or cpu")
-    if kind == "cuda" and (index := torch.device(name).index or 0) >= torch.cuda.device_count():
+    if kind == "cuda" and (torch.device(name).index or 0) >= torch.cuda.device_count():
         raise ConfigError(
-            f"device {name!r} is not on this machine: it has cuda:0 to cuda:{torch.cuda.device_count() - 1}, not {index}"
+            f"device {name!r} is not on this machine: it has {torch.cuda.device_count()} CUDA device(s), from cuda:0 on"
         )
     return torch.device(name)
 

@@ -1,0 +1,18 @@
+"""Settings of the embedded engine."""
+
+from pydantic import Field
+
+from latih.core.schema import Record
+
+
+class EngineSettings(Record):
+    """How much the embedded engine may hold and do at a time."""
+
+    kv_cache_gb: float = Field(2.0, gt=0)
+    """Memory for cached keys and values, in GiB."""
+    context_length: int | None = Field(None, ge=1)
+    """The most tokens of a prompt and its reply together; None takes the model's own."""
+    prefill_tokens: int = Field(2048, ge=1)
+    """The most prompt tokens computed in one step of the engine."""
+    max_waiting: int = Field(1024, ge=1)
+    """Requests that may be inside the engine, waiting or running; further calls wait outside."""
