@@ -7,31 +7,33 @@ from latih.core.errors import ConfigError
 from latih.models.attention import causal_mask, grouped, ungrouped
 from latih.models.config import DecoderConfig
 
-FIRST_CAPACITY = 256
-_STEP = 32  # key lengths are rounded up to it: oneDNN builds a kernel for every new shape
+_TOKENS, _ROWS = 64, 16
+"""Capacity grows in steps of so many tokens and rows."""
 
 
 class KVCache:
-    """Keys and values of many rows in one buffer [2, layers, rows, kv_heads, capacity, head_dim].
+    """Keys and values by layer: [rows, kv_heads, capacity, head_dim] each.
 
-    All rows have one capacity, which doubles when a row outgrows it; the number of rows is what the budget leaves.
+    All rows have one capacity, kept close to the longest, so that the products read whole tensors and nothing is
+    copied. The budget bounds rows times capacity.
     """
 
     def __init__(
         self, config: DecoderConfig, context_length: int, budget: int, dtype: torch.dtype, device: torch.device
     ) -> None:
         """`budget` is in bytes. Raises ConfigError where it does not hold one row of `context_length` tokens."""
-        self.config, self.context_length, self.dtype, self.device = config, context_length, dtype, device
-        self._bytes_per_token = config.kv_bytes_per_token * dtype.itemsize // 2
-        self._budget_tokens = budget // self._bytes_per_token
+        self.context_length, self.device = context_length, device
+        bytes_per_token = config.kv_bytes_per_token * dtype.itemsize // 2
+        self._budget_tokens = budget // bytes_per_token
         if self._budget_tokens < context_length:
-            need = context_length * self._bytes_per_token / 2**30
+            need = context_length * bytes_per_token / 2**30
             raise ConfigError(
                 f"inference.kv_cache_gb={budget / 2**30:.3g} holds {self._budget_tokens} tokens, but one context of "
                 f"{context_length} tokens needs {need:.3g}: raise it, or lower inference.context_length"
             )
-        self.capacity = 0
-        self.grow(min(FIRST_CAPACITY, context_length))
+        self.capacity, self.rows = min(_TOKENS, context_length), 0
+        empty = torch.empty(0, config.kv_heads, self.capacity, config.head_dim, dtype=dtype, device=device)
+        self.keys, self.values = [empty] * config.layers, [empty] * config.layers
 
     @property
     def max_rows(self) -> int:
@@ -43,36 +45,26 @@ class KVCache:
         return self._budget_tokens // capacity
 
     def capacity_for(self, tokens: int) -> int:
-        """The capacity to grow to for a row of `tokens`."""
-        capacity = self.capacity
-        while capacity < tokens:
-            capacity *= 2
-        return min(capacity, self.context_length)
+        """The capacity that rows of up to `tokens` need."""
+        return max(self.capacity, min(-(-tokens // _TOKENS) * _TOKENS, self.context_length))
 
-    def grow(self, capacity: int, keep: int = 0) -> None:
-        """Raise the capacity, keeping the first `keep` rows. Rows past the new `max_rows` are lost."""
-        old = self.buffer if self.capacity else None
-        kept = self.capacity
-        self.capacity = capacity
-        c = self.config
-        # keep the pages of unused rows untouched: values are cleared when a row is first used
-        self.buffer = torch.empty(
-            2, c.layers, self.max_rows, c.kv_heads, capacity, c.head_dim, dtype=self.dtype, device=self.device
-        )
-        self._cleared = 0
-        if old is not None and keep:
-            self.clear_up_to(keep)
-            self.buffer[:, :, :keep, :, :kept] = old[:, :, :keep]
-
-    def clear_up_to(self, rows: int) -> None:
-        """Make the first `rows` rows hold finite numbers: a masked position still meets a zero times its value."""
-        if rows > self._cleared:
-            self.buffer[:, :, self._cleared : rows] = 0
-            self._cleared = rows
+    def resize(self, rows: int, capacity: int) -> None:
+        """Make room for `rows` rows of `capacity` tokens; the first rows keep what they hold."""
+        rows = min(-(-rows // _ROWS) * _ROWS, self.rows_at(capacity))
+        if rows == self.rows and capacity == self.capacity:
+            return
+        kept, self.rows, self.capacity = min(self.rows, rows), rows, capacity
+        for tensors in (self.keys, self.values):
+            for layer, old in enumerate(tensors):
+                # zeros, because a masked position still meets a probability of zero times its value
+                new = old.new_zeros(rows, old.shape[1], capacity, old.shape[3])
+                new[:kept, :, : old.shape[2]] = old[:kept]
+                tensors[layer] = new
 
     def copy(self, source: int, target: int, tokens: int) -> None:
         """Copy the first `tokens` positions of one row to another."""
-        self.buffer[:, :, target, :, :tokens] = self.buffer[:, :, source, :, :tokens]
+        for tensor in (*self.keys, *self.values):
+            tensor[target, :, :tokens] = tensor[source, :, :tokens]
 
 
 class CachedAttention:
@@ -87,7 +79,6 @@ class CachedAttention:
         device = cache.device
         rows = [row for row, _ in singles] + [row for row, _, n in runs for _ in range(n)]
         positions = [at for _, at in singles] + [start + i for _, start, n in runs for i in range(n)]
-        cache.clear_up_to(max(rows) + 1)
         self.rows, self.positions = torch.tensor(rows, device=device), torch.tensor(positions, device=device)
         self.masks = [causal_mask(n, start + n, device) for _, start, n in runs]
         if singles:
@@ -96,7 +87,8 @@ class CachedAttention:
     def _prepare_singles(self) -> None:
         rows, positions = self.rows[: self.count], self.positions[: self.count]
         longest = int(positions.max()) + 1
-        self.length = min(-(-longest // _STEP) * _STEP, self.cache.capacity)
+        # a copy of short rows costs less than reading long ones, a copy of nearly all costs more
+        self.length = longest if longest * 4 < self.cache.capacity * 3 else self.cache.capacity
         first, last = int(rows.min()), int(rows.max()) + 1
         # a view of neighbouring rows costs nothing; gathering scattered ones costs a copy of their keys and values
         self.window = slice(first, last) if (last - first) * 2 <= self.count * 3 else None
@@ -115,7 +107,7 @@ class CachedAttention:
 
     def __call__(self, layer: int, q_NHD: Tensor, k_NKD: Tensor, v_NKD: Tensor) -> Tensor:
         """Store the new keys and values, and attend. See `latih.models.attention.Attention`."""
-        keys, values = self.cache.buffer[0, layer], self.cache.buffer[1, layer]
+        keys, values = self.cache.keys[layer], self.cache.values[layer]
         keys[self.rows, :, self.positions] = k_NKD
         values[self.rows, :, self.positions] = v_NKD
         out = torch.empty_like(q_NHD)
@@ -139,7 +131,8 @@ class CachedAttention:
             keys, values = keys[self.window, :, : self.length], values[self.window, :, : self.length]
         else:
             rows = self.rows[: self.count]
-            keys, values = keys[:, :, : self.length][rows], values[:, :, : self.length][rows]
+            keys, values = keys[rows, :, : self.length], values[rows, :, : self.length]
+        keys, values = keys.contiguous(), values.contiguous()  # the product would copy too, but ten times slower
         scores = torch.matmul(q_RKGD, keys.transpose(2, 3)).float().mul_(dim**-0.5).add_(self.mask_R11T)
         out = torch.matmul(scores.softmax(-1).to(q_RHD.dtype), values)
         out = out[self.places] if self.window and len(out) != self.count else out

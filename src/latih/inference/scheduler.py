@@ -103,29 +103,28 @@ class Scheduler:
             if victim is source:
                 return source
             slot = victim.slot
+        if slot >= self.cache.rows:
+            self.cache.resize(slot + 1, self.cache.capacity)
         if source is not None and ready:
-            self.cache.clear_up_to(slot + 1)
             self.cache.copy(source.slot, slot, ready)
             source.used = self.clock
         self.rows[slot] = Row(slot)
         return self.rows[slot]
 
     def make_room(self) -> None:
-        """Grow the rows where one has become too short; what no longer fits is dropped, or waits to start again."""
-        longest = max((len(row.tokens) for row in self.rows.values() if row.request is not None), default=0)
-        if longest <= self.cache.capacity:
-            return
+        """Grow the cache to hold every row; what no longer fits is dropped, or waits to start again."""
+        running = self.active
+        longest = max((len(row.tokens) for row in running), default=0)
         capacity = self.cache.capacity_for(longest)
         fits = self.cache.rows_at(capacity)
-        running = self.active
-        # the cache keeps its first rows: move the running ones there, in order, so nothing is overwritten
-        kept = running[:fits]
-        for slot, row in enumerate(kept):
-            if row.slot != slot:
-                self.cache.copy(row.slot, slot, row.computed)
-                row.slot = slot
-        for row in reversed(running[fits:]):
-            assert row.request is not None
-            self.waiting.appendleft(row.request)
-        self.rows = {row.slot: row for row in kept}
-        self.cache.grow(capacity, keep=len(kept))
+        if max(self.rows, default=0) >= fits:
+            # move the running rows to the front, in order, so that none is overwritten; idle ones are dropped
+            for slot, row in enumerate(running[:fits]):
+                if row.slot != slot:
+                    self.cache.copy(row.slot, slot, row.computed)
+                    row.slot = slot
+            for row in reversed(running[fits:]):
+                assert row.request is not None
+                self.waiting.appendleft(row.request)
+            self.rows = {row.slot: row for row in running[:fits]}
+        self.cache.resize(max(self.cache.rows, max(self.rows, default=0) + 1), capacity)
