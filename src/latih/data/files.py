@@ -1,0 +1,28 @@
+"""Files that are whole or absent: written beside their place, then renamed into it."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from latih.core import LatihError
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Give a temporary path beside `path`, renamed to it when the block ends and removed when the block raises.
+
+    Raises LatihError where the file system refuses, a full disk for instance.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as exc:
+        raise LatihError(f"cannot write {path}: {exc.strerror or exc}") from exc
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
