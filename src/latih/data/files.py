@@ -1,9 +1,13 @@
-"""Files that are whole or absent: written beside their place, then renamed into it."""
+"""Writing files: whole or not at all, and JSON without loss."""
 
 import contextlib
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+from pydantic_core import to_jsonable_python
 
 from latih.core import LatihError
 
@@ -26,3 +30,12 @@ def whole_file(path: Path) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def to_json(value: Any) -> str:
+    """JSON text that `json.loads` turns back, in ASCII.
+
+    Not pydantic's writer: a policy's tool arguments may hold infinities (1e999) and lone surrogates (an escaped
+    d800), of which it makes null and an exception.
+    """
+    return json.dumps(value, default=to_jsonable_python)

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from latih.core import LatihError, Task, nearest
-from latih.data.files import whole_file
+from latih.data.files import to_json, whole_file
 
 
 def read_tasks(path: str | Path, columns: Sequence[str] = ("prompt",)) -> list[Task]:
@@ -36,7 +36,7 @@ def read_tasks(path: str | Path, columns: Sequence[str] = ("prompt",)) -> list[T
 def write_tasks(path: str | Path, tasks: Iterable[Task]) -> None:
     """Write JSON lines, whole or not at all. Raises LatihError."""
     with whole_file(Path(path)) as temporary:
-        temporary.write_text("".join(task.model_dump_json() + "\n" for task in tasks), encoding="utf-8")
+        temporary.write_text("".join(to_json(task.model_dump()) + "\n" for task in tasks), encoding="utf-8")
 
 
 def _read_lines(path: Path) -> list[tuple[str, Any]]:

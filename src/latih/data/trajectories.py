@@ -11,10 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic_core import to_jsonable_python
 
 from latih.core import LatihError, Trajectory
-from latih.data.files import whole_file
+from latih.data.files import to_json, whole_file
 
 VERSION = 1
 KEY = b"latih.trajectories"
@@ -92,11 +91,11 @@ def read_parquet(path: Path) -> pa.Table:
 def _row(trajectory: Trajectory) -> dict[str, Any]:
     row = trajectory.model_dump(exclude={"sequences"})
     if trajectory.task is not None:
-        row["task"] = _json(trajectory.task.model_dump())
+        row["task"] = to_json(trajectory.task.model_dump())
     row["sequences"] = [
         {
             "turns": [turn.model_dump() for turn in each.turns],
-            "messages": _json([message.model_dump() for message in each.messages]),
+            "messages": to_json([message.model_dump() for message in each.messages]),
         }
         for each in trajectory.sequences
     ]
@@ -108,12 +107,6 @@ def _trajectory(row: dict[str, Any]) -> Trajectory:
     for sequence in row["sequences"]:
         sequence["messages"] = json.loads(sequence["messages"])
     return Trajectory.model_validate(row)
-
-
-def _json(value: Any) -> str:
-    # Not pydantic's writer: a policy's tool arguments may hold infinities (1e999) and lone surrogates ("\\ud800"),
-    # of which it makes null and an exception.
-    return json.dumps(value, default=to_jsonable_python)
 
 
 def _line(exc: BaseException) -> str:

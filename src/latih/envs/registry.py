@@ -143,8 +143,8 @@ def find(spec: str) -> type[Any]:
         _load_module(f"latih.envs.{name}")
     if name in _classes:
         return _classes[name]
-    known = {*_classes, *builtin_names()}
-    raise ConfigError(f"unknown environment {spec!r}: {nearest(spec, {*known, *_ids} if '/' in spec else known)}")
+    known = _ids if "/" in spec else {*_classes, *builtin_names()}
+    raise ConfigError(f"unknown environment {spec!r}: {nearest(spec, known)}")
 
 
 def describe() -> list[EnvInfo]:

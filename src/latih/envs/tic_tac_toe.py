@@ -95,7 +95,7 @@ class TicTacToe(MessageEnv):
         side: Literal["random", "x", "o"] = "random",
         opponent: Literal["random", "minimax"] = "random",
         list_empty: bool = True,
-        opening: Annotated[int, Field(ge=0, le=4)] = 0,
+        opening: Annotated[int, Field(ge=0, le=3)] = 0,
         reward_win: float = 1.0,
         reward_draw: float = 0.0,
         reward_loss: float = -1.0,
@@ -106,7 +106,8 @@ class TicTacToe(MessageEnv):
         side: the policy's side, drawn from the seed by default; X moves first.
         opponent: `random` plays a uniform legal move, `minimax` a uniform one among the perfect moves.
         list_empty: the observation lists the squares of both sides and the empty ones; otherwise it draws the board.
-        opening: up to so many random moves (drawn uniformly, 0 included) are made before the game starts.
+        opening: up to so many random moves (drawn uniformly, 0 included) are made before the game starts;
+            four could be over before the policy's first turn.
         """
         self.side = side
         self.opponent = opponent
