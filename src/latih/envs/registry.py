@@ -11,6 +11,7 @@ import inspect
 import os
 import pkgutil
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
@@ -30,6 +31,7 @@ SUPPORT = {"base", "demonstrations", "registry", "seeds", "spaces", "tools"}
 
 _classes: dict[str, type[Any]] = {}
 _ids: dict[str, str] = {}
+_loading = threading.RLock()
 
 
 class EnvSettings(Record):
@@ -193,20 +195,20 @@ def _load_file(path: Path) -> ModuleType:
         raise ConfigError(f"no such file: {path}")
     # One module per path: a file that is named twice in a process registers its environments once.
     name = f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    _search(path.parent)
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as exc:
-        del sys.modules[name]
-        raise ConfigError(f"{path} cannot be imported: {_line(exc)}") from exc
-    return module
+    with _loading:
+        if name in sys.modules:
+            return sys.modules[name]
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        _search(path.parent)
+        try:
+            spec.loader.exec_module(module)
+        except (Exception, SystemExit) as exc:
+            del sys.modules[name]
+            raise ConfigError(f"{path} cannot be imported: {_line(exc)}") from exc
+        return module
 
 
 def _load_module(name: str) -> ModuleType:
