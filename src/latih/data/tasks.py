@@ -1,0 +1,82 @@
+"""Tasks from Parquet or JSON lines: one row each, extra columns kept."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from latih.core import LatihError, Task, nearest
+from latih.data.files import to_json, whole_file
+
+
+def read_tasks(path: str | Path, columns: Sequence[str] = ("prompt",)) -> list[Task]:
+    """The tasks of a `.parquet`, or of a `.jsonl` file. A row without an `id` gets its number, from 0.
+
+    Raises LatihError where the file is missing or broken, or a row lacks one of `columns` (name others where the
+    env takes its arguments from them).
+    """
+    path = Path(path)
+    if path.suffix == ".parquet":
+        from latih.data.trajectories import read_parquet
+
+        table = read_parquet(path)
+        for column in columns:
+            if column not in table.column_names:
+                raise LatihError(_missing(str(path), column, table.column_names))
+        rows = [(f"row {number}", _without_nulls(row)) for number, row in enumerate(table.to_pylist())]
+    elif path.suffix in (".jsonl", ".ndjson"):
+        rows = _read_lines(path)
+    else:
+        raise LatihError(f"{path} is neither .parquet nor .jsonl: tasks are read from these")
+    return [_task(f"{path}, {where}", number, row, columns) for number, (where, row) in enumerate(rows)]
+
+
+def write_tasks(path: str | Path, tasks: Iterable[Task]) -> None:
+    """Write JSON lines, whole or not at all. Raises LatihError."""
+    with whole_file(Path(path)) as temporary:
+        temporary.write_text("".join(to_json(task.model_dump()) + "\n" for task in tasks), encoding="utf-8")
+
+
+def _read_lines(path: Path) -> list[tuple[str, Any]]:
+    try:
+        # Not splitlines: it would also split at U+2028 and the like, which JSON strings may hold.
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except FileNotFoundError:
+        raise LatihError(f"no such file: {path}") from None
+    except (OSError, UnicodeDecodeError) as exc:
+        raise LatihError(f"cannot read {path}: {exc}") from exc
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                rows.append((f"line {number}", json.loads(line)))
+            except ValueError as exc:
+                raise LatihError(f"{path}, line {number} is no JSON: {exc}") from exc
+    return rows
+
+
+def _task(where: str, number: int, row: Any, columns: Sequence[str]) -> Task:
+    if not isinstance(row, dict):
+        raise LatihError(f"{where}: a task is a JSON object, not {type(row).__name__}")
+    for column in columns:
+        if row.get(column) is None:
+            raise LatihError(_missing(where, column, list(row)))
+    row["id"] = str(row.get("id", number))
+    try:
+        return Task.model_validate(row)
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        raise LatihError(f"{where}: {'.'.join(str(each) for each in first['loc'])}: {first['msg']}") from exc
+
+
+def _missing(where: str, column: str, there: list[str]) -> str:
+    return f"{where} has no {column!r}: {nearest(column, there)}"
+
+
+def _without_nulls(value: Any) -> Any:
+    """A row as it was: Parquet fills what a nested record lacks with nulls, which no record of ours has to mean."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,240 @@
+"""The registry: from a name, a Gymnasium id, `file.py:Class` or `package.module:Class` to an environment.
+
+A built-in env is one file (or folder) of this package, named as the env: `tic_tac_toe.py` defines `TicTacToe`,
+which is `latih/TicTacToe-v0` to Gymnasium. Nothing but that file knows of it, and it is imported when asked for.
+"""
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import os
+import pkgutil
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+import gymnasium
+from pydantic import ValidationError
+
+from latih.core import ConfigError, Env, nearest
+from latih.core.schema import Record
+from latih.envs.base import spec_of
+
+T = TypeVar("T", bound=type[Any])
+
+SUPPORT = {"base", "demonstrations", "registry", "seeds", "spaces", "tools"}
+"""Modules of this package that are no environments."""
+
+_classes: dict[str, type[Any]] = {}
+_ids: dict[str, str] = {}
+_loading = threading.RLock()
+
+
+class EnvSettings(Record):
+    """Which environment, with which dials."""
+
+    id: str
+    """A name that `latih envs` lists, a Gymnasium id, `path/to/file.py:Class` or `package.module:Class`."""
+    args: dict[str, Any] = {}
+    """The dials of the environment."""
+
+    def make(self) -> Env:
+        """The environment. Raises ConfigError."""
+        return make(self.id, **self.args)
+
+
+class EnvInfo(Record):
+    """What `latih envs` lists of an environment."""
+
+    name: str
+    id: str
+    summary: str
+    roles: list[str] = []
+    tools: list[str] = []
+    dials: list[str] = []
+    """`name=default` of each."""
+
+
+def gymnasium_id(name: str) -> str:
+    """The Gymnasium id of a short name.
+
+    >>> gymnasium_id("tic_tac_toe")
+    'latih/TicTacToe-v0'
+    """
+    return f"latih/{_camel(name)}-v0"
+
+
+def register(name: str, *, id: str | None = None) -> Callable[[T], T]:
+    """A class decorator that makes an environment known as `name`, and to Gymnasium as `id`.
+
+    Raises ValueError where another class has either.
+    """
+
+    def put(cls: T) -> T:
+        full = id or gymnasium_id(name)
+        spec = gymnasium.registry.get(full)
+        taken = {_path(_classes[name])} if name in _classes else set()
+        taken |= {spec.entry_point if isinstance(spec.entry_point, str) else _path(spec.entry_point)} if spec else set()
+        # The same class again is a notebook cell that was run again.
+        if taken - {_path(cls)}:
+            raise ValueError(f"environment {name!r} or {full!r} is registered already, by {min(taken)}")
+        _classes[name], _ids[full] = cls, name
+        gymnasium.registry[full] = spec_of(cls, full)
+        return cls
+
+    return put
+
+
+def builtin_names() -> list[str]:
+    """The names of the environments that come with latih, none of them imported."""
+    modules = pkgutil.iter_modules(importlib.import_module("latih.envs").__path__)
+    return [each.name for each in modules if each.name not in SUPPORT and not each.name.startswith("_")]
+
+
+def register_builtin() -> None:
+    """Tell Gymnasium of the built-in environments, which it then imports when asked for one."""
+    for name in builtin_names():
+        _ids[gymnasium_id(name)] = name
+        if gymnasium_id(name) not in gymnasium.registry:
+            # A name, not the class: the env is imported when Gymnasium is asked for it.
+            gymnasium.register(gymnasium_id(name), entry_point=f"latih.envs.{name}:{_camel(name)}")
+
+
+def make(spec: str, **args: Any) -> Env:
+    """The environment that `spec` names: a short name, a Gymnasium id, `file.py:Class` or `package.module:Class`.
+
+    Raises ConfigError: unknown names (with the nearest), files that fail to import, unknown or wrong dials.
+    """
+    cls = find(spec)
+    parameters = inspect.signature(cls).parameters
+    if not any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        for name in args:
+            if name not in parameters:
+                raise ConfigError(f"{spec} has no dial {name!r}: {nearest(name, parameters)}" + _accepted(parameters))
+    try:
+        env = cls(**args)
+    except ConfigError:
+        raise
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        where = ".".join(str(each) for each in first["loc"])
+        raise ConfigError(f"{spec}: {where}={first['input']!r}: {first['msg']}") from exc
+    except Exception as exc:
+        raise ConfigError(f"{spec} cannot be made: {_line(exc)}" + _accepted(parameters)) from exc
+    if not isinstance(env, Env):
+        raise ConfigError(f"{spec} is no environment over messages: subclass latih.envs.MessageEnv")
+    if isinstance(env, gymnasium.Env):
+        env.spec = spec_of(cls, next((full for full, name in _ids.items() if _classes.get(name) is cls), None), args)
+    return env
+
+
+def find(spec: str) -> type[Any]:
+    """The class that `spec` names. Raises ConfigError."""
+    place, colon, name = spec.rpartition(":")
+    if colon:
+        return _attribute(spec, _load_file(Path(place)) if place.endswith(".py") else _load_module(place), name)
+    if spec.endswith(".py"):
+        module = _load_file(Path(spec))
+        raise ConfigError(f"say which class of the file: {spec}:{' or '.join(_defined(module)) or 'Class'}")
+    name = _ids.get(spec, spec)
+    if name not in _classes and name in builtin_names():
+        _load_module(f"latih.envs.{name}")
+    if name in _classes:
+        return _classes[name]
+    known = _ids if "/" in spec else {*_classes, *builtin_names()}
+    raise ConfigError(f"unknown environment {spec!r}: {nearest(spec, known)}")
+
+
+def describe() -> list[EnvInfo]:
+    """Every environment that is registered or built in, by name. One that cannot be imported says so."""
+    return [_describe(name) for name in sorted({*_classes, *builtin_names()})]
+
+
+def _describe(name: str) -> EnvInfo:
+    full = next((each for each, short in _ids.items() if short == name), gymnasium_id(name))
+    try:
+        cls = find(name)
+    except ConfigError as exc:
+        return EnvInfo(name=name, id=full, summary=f"unavailable: {exc}")
+    tools = getattr(cls, "tools", ())
+    return EnvInfo(
+        name=name,
+        id=full,
+        summary=(inspect.getdoc(cls) or "").partition("\n")[0],
+        roles=list(getattr(cls, "roles", ("agent",))),
+        tools=[tool.name for tool in tools] if isinstance(tools, list | tuple) else [],
+        dials=[f"{p.name}={p.default!r}" for p in inspect.signature(cls).parameters.values()],
+    )
+
+
+def _path(cls: Any) -> str:
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def _camel(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+def _line(exc: BaseException) -> str:
+    first = str(exc).strip().partition("\n")[0]
+    return f"{type(exc).__name__}: {first}" if first else type(exc).__name__
+
+
+def _accepted(parameters: Iterable[str]) -> str:
+    names = ", ".join(parameters)
+    return f" (it takes {names})" if names else " (it takes none)"
+
+
+def _load_file(path: Path) -> ModuleType:
+    path = path.expanduser().resolve()
+    if not path.is_file():
+        raise ConfigError(f"no such file: {path}")
+    # One module per path: a file that is named twice in a process registers its environments once.
+    name = f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    with _loading:
+        if name in sys.modules:
+            return sys.modules[name]
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        _search(path.parent)
+        try:
+            spec.loader.exec_module(module)
+        except (Exception, SystemExit) as exc:
+            del sys.modules[name]
+            raise ConfigError(f"{path} cannot be imported: {_line(exc)}") from exc
+        return module
+
+
+def _load_module(name: str) -> ModuleType:
+    _search(Path.cwd())
+    try:
+        return importlib.import_module(name)
+    except (Exception, SystemExit) as exc:
+        raise ConfigError(f"{name} cannot be imported: {_line(exc)}") from exc
+
+
+def _search(folder: Path) -> None:
+    """Let modules beside the user's file be imported, behind everything installed."""
+    if os.fspath(folder) not in sys.path:
+        sys.path.append(os.fspath(folder))
+
+
+def _defined(module: ModuleType) -> list[str]:
+    return [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type) and value.__module__ == module.__name__ and hasattr(value, "step")
+    ]
+
+
+def _attribute(spec: str, module: ModuleType, name: str) -> type[Any]:
+    cls = getattr(module, name, None)
+    if not isinstance(cls, type):
+        raise ConfigError(f"{spec} names no class: {nearest(name, _defined(module))}")
+    return cls

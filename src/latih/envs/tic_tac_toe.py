@@ -1,0 +1,176 @@
+"""Tic-tac-toe against a random or a perfect opponent."""
+
+import functools
+import random
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, validate_call
+
+from latih.core import Message
+from latih.envs.base import MessageEnv
+from latih.envs.registry import register
+from latih.envs.spaces import Item, text_of
+
+SYSTEM = "Play tic-tac-toe. Squares are 1 to 9. Reply with one empty square."
+EMPTY = "."
+LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
+OUTCOMES = {"win": "You win.", "draw": "Draw.", "loss": "You lose.", "invalid": "Invalid move."}
+
+
+def empty_squares(board: str) -> list[int]:
+    """Indices (0 to 8) of the empty squares of a board of nine characters, X, O or a dot."""
+    return [square for square, mark in enumerate(board) if mark == EMPTY]
+
+
+def put(board: str, square: int, mark: str) -> str:
+    """The board after `mark` is put on `square` (0 to 8)."""
+    return board[:square] + mark + board[square + 1 :]
+
+
+def winner(board: str) -> str | None:
+    """The mark that has three in a row."""
+    for a, b, c in LINES:
+        if board[a] == board[b] == board[c] != EMPTY:
+            return board[a]
+    return None
+
+
+@functools.cache
+def value(board: str) -> int:
+    """The value of the position for the side to move under perfect play: 1 a win, 0 a draw, -1 a loss.
+
+    Negamax over the 5,478 positions that can arise, each solved once.
+    """
+    if winner(board):
+        return -1
+    moves = empty_squares(board)
+    if not moves:
+        return 0
+    mark = "XO"[len(moves) % 2 == 0]
+    return max(-value(put(board, square, mark)) for square in moves)
+
+
+@functools.cache
+def best_moves(board: str) -> list[int]:
+    """All perfect moves (0 to 8) of the side to move, in a position that is not over."""
+    moves = empty_squares(board)
+    mark = "XO"[len(moves) % 2 == 0]
+    values = {square: -value(put(board, square, mark)) for square in moves}
+    return [square for square in moves if values[square] == max(values.values())]
+
+
+def render(board: str, side: str, last_move: int | None, list_empty: bool) -> str:
+    """What the policy sees when it is to move.
+
+    `side` is its mark, `last_move` the opponent's last square (0 to 8). With `list_empty`: who holds which
+    squares, and which are empty; without: the board drawn in three rows.
+    """
+    if list_empty:
+        held = {"You": side, "Opponent": "O" if side == "X" else "X", "Empty": EMPTY}
+        rows = (f"{who}: {' '.join(str(i + 1) for i in range(9) if board[i] == mark)}" for who, mark in held.items())
+        return "\n".join(row.rstrip() for row in rows)
+    rows = (" ".join(board[start : start + 3]) for start in (0, 3, 6))
+    played = "" if last_move is None else f" Opponent played {last_move + 1}."
+    return "\n".join((f"You are {side}.{played}", *rows))
+
+
+@register("tic_tac_toe")
+class TicTacToe(MessageEnv):
+    """Tic-tac-toe, either side, against a random or a perfect opponent.
+
+    A move is exactly one digit, 1 to 9, of an empty square; anything else is invalid and ends the game.
+    Each turn pays 0 but the last, so that the reward of the game is
+
+        R = reward_win·[won] + reward_draw·[drawn] + reward_loss·[lost] + reward_invalid·[invalid]
+
+    by default 1, 0, -1 and -1.5: an invalid move costs more than a loss. Metrics: `win`, `draw`, `loss`, `invalid`
+    (one of them is 1), and `moves`, the policy's own valid ones. See docs/envs/tic_tac_toe.md.
+    """
+
+    policies = ("random", "expert")
+
+    @validate_call
+    def __init__(
+        self,
+        side: Literal["random", "x", "o"] = "random",
+        opponent: Literal["random", "minimax"] = "random",
+        list_empty: bool = True,
+        opening: Annotated[int, Field(ge=0, le=3)] = 0,
+        reward_win: float = 1.0,
+        reward_draw: float = 0.0,
+        reward_loss: float = -1.0,
+        reward_invalid: float = -1.5,
+    ) -> None:
+        """Set the dials.
+
+        side: the policy's side, drawn from the seed by default; X moves first.
+        opponent: `random` plays a uniform legal move, `minimax` a uniform one among the perfect moves.
+        list_empty: the observation lists the squares of both sides and the empty ones; otherwise it draws the board.
+        opening: up to so many random moves (drawn uniformly, 0 included) are made before the game starts;
+            four could be over before the policy's first turn.
+        """
+        self.side = side
+        self.opponent = opponent
+        self.list_empty = list_empty
+        self.opening = opening
+        self.rewards = {"win": reward_win, "draw": reward_draw, "loss": reward_loss, "invalid": reward_invalid}
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Item, dict[str, Any]]:
+        """Start a game; the opponent has moved where it is the opponent's turn first."""
+        super().reset(seed=seed, options=options)
+        self.board = EMPTY * 9
+        self.moves = 0
+        self.over = False
+        self.mark = "XO"[self.np_random.integers(2)] if self.side == "random" else self.side.upper()
+        for _ in range(self.np_random.integers(self.opening + 1) if self.opening else 0):
+            self._play(self._draw(empty_squares(self.board)))
+        last_move = None if self._to_move() == self.mark else self._reply()
+        observation = render(self.board, self.mark, last_move, self.list_empty)
+        return [Message(role="system", content=SYSTEM), Message(role="user", content=observation)], {}
+
+    def step(self, action: Item) -> tuple[Item, float, bool, bool, dict[str, Any]]:
+        """Put the policy's mark, then the opponent's. Raises RuntimeError after the end of the game."""
+        if self.over:
+            raise RuntimeError("the game is over: call reset first")
+        text = text_of(action).strip()
+        if len(text) != 1 or text not in "123456789" or self.board[int(text) - 1] != EMPTY:
+            return self._end("invalid")
+        self._play(int(text) - 1)
+        self.moves += 1
+        if outcome := self._outcome():
+            return self._end(outcome)
+        last_move = self._reply()
+        if outcome := self._outcome():
+            return self._end(outcome, last_move)
+        return render(self.board, self.mark, last_move, self.list_empty), 0.0, False, False, {}
+
+    def scripted(self, name: str, rng: random.Random) -> str:
+        """A legal move: any (`random`), or a perfect one (`expert`)."""
+        if name not in self.policies:
+            super().scripted(name, rng)
+        return str(rng.choice(best_moves(self.board) if name == "expert" else empty_squares(self.board)) + 1)
+
+    def _to_move(self) -> str:
+        return "XO"[len(empty_squares(self.board)) % 2 == 0]
+
+    def _play(self, square: int) -> None:
+        self.board = put(self.board, square, self._to_move())
+
+    def _draw(self, squares: list[int]) -> int:
+        return squares[self.np_random.integers(len(squares))]
+
+    def _reply(self) -> int:
+        square = self._draw(best_moves(self.board) if self.opponent == "minimax" else empty_squares(self.board))
+        self._play(square)
+        return square
+
+    def _outcome(self) -> str | None:
+        if won := winner(self.board):
+            return "win" if won == self.mark else "loss"
+        return None if empty_squares(self.board) else "draw"
+
+    def _end(self, outcome: str, last_move: int | None = None) -> tuple[Item, float, bool, bool, dict[str, Any]]:
+        self.over = True
+        metrics = {name: float(name == outcome) for name in self.rewards} | {"moves": float(self.moves)}
+        observation = f"{OUTCOMES[outcome]}\n{render(self.board, self.mark, last_move, self.list_empty)}"
+        return observation, self.rewards[outcome], True, False, {"metrics": metrics}
