@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from latih.core import ConfigError, ContextFull, HarnessError, Sample, SamplerError, SamplingParams, StopReason
+from latih.core import ContextFull, HarnessError, ModelError, Sample, SamplerError, SamplingParams, StopReason
 from latih.rollout.model import BoundedSampler, RecordedModel
 from latih.rollout.recorder import Recorder
 from tests.rollout.fakes import STOP, CharRenderer, ScriptedSampler, says, user
@@ -72,11 +72,13 @@ async def test_faults_of_the_sampler_are_attributed_and_forgotten_after_a_succes
     assert len(model.recorder.sequences) == 1
 
 
-async def test_an_error_of_the_user_passes_unchanged():
-    model = model_of(
-        BoundedSampler(ScriptedSampler(lambda call, prompt: ConfigError("kv_cache_gb is too small")), 1, 5)
-    )
-    with pytest.raises(ConfigError):
+async def test_a_conversation_that_cannot_be_rendered_is_the_fault_of_who_wrote_it():
+    class Picky(CharRenderer):
+        def render(self, messages, tools=(), *, generate=True):
+            raise ModelError("the model reads text only")
+
+    model = RecordedModel(Recorder(Picky()), ScriptedSampler(lambda call, prompt: "x"))
+    with pytest.raises(HarnessError, match="cannot be rendered: ModelError: the model reads text only"):
         await model.chat([user("a")])
 
 

@@ -248,11 +248,12 @@ def test_at_the_bound_the_group_goes_on_with_the_rest():
     assert (len(group.trajectories), len(group.valid)) == (4, 3)
 
 
-def test_an_error_of_the_user_stops_the_run_in_its_own_words():
+def test_what_the_user_can_mend_is_told_in_one_line():
     env = fresh()
     sampler = ScriptedSampler(lambda call, prompt: ModelError("the weights are of another model"))
-    with pytest.raises(ModelError, match="another model"):
-        rollouts(env, sampler).run(plan(0, "t", 0, groups=1, size=4))
+    with pytest.raises(TooManyErrors, match="another model") as caught:
+        rollouts(env, sampler, max_error_fraction=0.0).run(plan(0, "t", 0, groups=1, size=4))
+    assert "\n" not in str(caught.value)
     assert all(each.closed == 1 for each in env.made)
 
 

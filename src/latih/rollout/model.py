@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from latih.core import (
     ContextFull,
     HarnessError,
-    LatihError,
     Message,
     RolloutError,
     Sample,
@@ -18,6 +17,7 @@ from latih.core import (
     StopReason,
     ToolSchema,
     Turn,
+    boundary,
 )
 from latih.rollout.recorder import Recorder
 
@@ -42,12 +42,12 @@ class BoundedSampler:
         return self.sampler.context_length
 
     async def sample(self, prompt_ids: SequenceOf[int], params: SamplingParams) -> Sample:
-        """What the sampler says. Raises SamplerError; a LatihError is the user's to mend and passes unchanged."""
+        """What the sampler says. Raises SamplerError."""
         async with self._places:
             try:
                 async with asyncio.timeout(self.timeout) as deadline:
                     sample = await self.sampler.sample(prompt_ids, params)
-            except (LatihError, SamplerError):
+            except SamplerError:
                 raise
             except Exception as exc:
                 if deadline.expired():
@@ -126,7 +126,8 @@ class RecordedModel:
         self, messages: SequenceOf[Message], tools: SequenceOf[ToolSchema], params: SamplingParams
     ) -> Completion:
         self._open()
-        prompt = self.recorder.prompt(messages, tools)
+        with boundary(HarnessError, "the conversation cannot be rendered"):
+            prompt = self.recorder.prompt(messages, tools)
         room = self.sampler.context_length - len(prompt.ids)
         if room <= 0:
             raise self._full(len(prompt.ids))

@@ -81,7 +81,7 @@ class Rollouts:
     ) -> list[Group]:
         """Play every member of every group; `on_done` is told of each trajectory as it ends.
 
-        Raises TooManyErrors, and any other LatihError, as soon as it happens; all envs are closed first.
+        Raises TooManyErrors as soon as it is certain; all envs are closed first.
         """
         jobs = deque((spec, spec.first + i) for spec in specs for i in range(spec.size))
         table = _Table(len(jobs), self.settings.max_error_fraction, on_done)
@@ -120,7 +120,7 @@ class Rollouts:
         ]
 
     async def _play(self, spec: GroupSpec, index: int, sampler: Sampler) -> Trajectory:
-        """One episode. Whatever fails in it is in its trajectory; only a LatihError and cancellation pass."""
+        """One episode. Whatever fails in it is in its trajectory; only cancellation passes."""
         recorder = Recorder(self.renderer, name=f"{spec.id}/{index}")
         seeds = derive_seed(spec.sampling_seed, index)
         model = RecordedModel(recorder, sampler, self.settings.sampling, lambda call: derive_seed(seeds, call))
@@ -170,7 +170,7 @@ class Rollouts:
         try:
             async with asyncio.timeout(limit) as deadline:
                 await self.harness.play(episode)
-        except (LatihError, RolloutError):
+        except RolloutError:
             raise
         except Exception as exc:
             if not deadline.expired():
@@ -216,9 +216,11 @@ class _Table:
 
 
 def _record(error: RolloutError) -> ErrorRecord:
+    told = isinstance(error, ContextFull) or isinstance(error.__cause__, LatihError)
     return ErrorRecord(
         kind=error.kind,
         message=str(error),
-        traceback="".join(traceback.format_exception(error)),
+        # What a user can mend is told in one line; where in latih it was found helps nobody.
+        traceback="" if told else "".join(traceback.format_exception(error)),
         hung=error.hung,
     )
