@@ -2,6 +2,7 @@
 
 from latih.core.errors import (
     ConfigError,
+    ContextFull,
     EnvError,
     GraderError,
     HarnessError,
@@ -30,6 +31,7 @@ from latih.core.trajectories import ErrorRecord, Group, Sequence, Task, Trajecto
 __all__ = [
     "ChatModel",
     "ConfigError",
+    "ContextFull",
     "Env",
     "EnvError",
     "Episode",

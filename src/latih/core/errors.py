@@ -28,6 +28,8 @@ class RolloutError(Exception):
     """A failure inside one rollout. `kind` names the boundary that it crossed."""
 
     kind = "rollout"
+    hung = False
+    """The call missed its deadline and was abandoned."""
 
 
 class EnvError(RolloutError):
@@ -46,6 +48,12 @@ class SamplerError(RolloutError):
     """The sampler failed to answer."""
 
     kind = "sampler"
+
+
+class ContextFull(RolloutError):
+    """The prompt leaves no room in the model's context: a truncation, unless it was the episode's first prompt."""
+
+    kind = "context"
 
 
 class HarnessError(RolloutError):

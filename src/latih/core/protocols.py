@@ -39,32 +39,43 @@ class ChatModel(Protocol):
         tools: SequenceOf[ToolSchema] = (),
         params: SamplingParams | None = None,
     ) -> Message:
-        """Raises SamplerError where the model cannot answer."""
+        """Raises SamplerError where the model cannot answer, ContextFull where the prompt leaves no room to answer."""
         ...
 
 
 class Episode(Protocol):
     """What a harness is given to play: a world, a model, and the bounds of the episode."""
 
-    seed: int
-    task: Task | None
-    model: ChatModel
-    tools: SequenceOf[ToolSchema]
-    max_turns: int
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def task(self) -> Task | None: ...
+
+    @property
+    def model(self) -> ChatModel: ...
+
+    @property
+    def tools(self) -> SequenceOf[ToolSchema]:
+        """What the env offers. Known after `reset`."""
+        ...
+
+    @property
+    def max_turns(self) -> int: ...
 
     async def reset(self) -> list[Message]:
         """Start the world; the first messages."""
         ...
 
     async def step(self, action: Message) -> list[Message]:
-        """Act; the new messages. `done` tells whether the episode is over."""
+        """Act; the new messages. `done` tells whether the episode is over, by its bound on turns too."""
         ...
 
     @property
     def done(self) -> bool: ...
 
     def finish(self, reason: StopReason) -> None:
-        """End the episode from the harness's side (turns or context ran out)."""
+        """End the episode from the harness's side. It may as well just return, or let ContextFull pass."""
         ...
 
 

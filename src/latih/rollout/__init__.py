@@ -1,1 +1,27 @@
+"""Rollouts: episodes become trajectories, with the exact tokens that were sampled."""
 
+from latih.rollout.episode import EnvEpisode
+from latih.rollout.gate import Gate
+from latih.rollout.metrics import constant_reward, summarize
+from latih.rollout.model import BoundedSampler, Completion, RecordedModel
+from latih.rollout.plan import GroupSpec, plan
+from latih.rollout.recorder import Recorder, UnknownCompletion
+from latih.rollout.rollouts import Rollouts, TooManyErrors
+from latih.rollout.settings import RolloutSettings
+
+__all__ = [
+    "BoundedSampler",
+    "Completion",
+    "EnvEpisode",
+    "Gate",
+    "GroupSpec",
+    "RecordedModel",
+    "Recorder",
+    "RolloutSettings",
+    "Rollouts",
+    "TooManyErrors",
+    "UnknownCompletion",
+    "constant_reward",
+    "plan",
+    "summarize",
+]

@@ -1,0 +1,30 @@
+"""What the user may set about rollouts."""
+
+from pydantic import Field
+
+from latih.core import SamplingParams
+from latih.core.schema import Record
+
+
+class RolloutSettings(Record):
+    """How episodes are played. Times are in seconds."""
+
+    groups: int = Field(default=16, ge=1)
+    """Groups in a training step; each has a task and an env seed of its own."""
+    group_size: int = Field(default=8, ge=1)
+    """Trajectories in a group."""
+    max_turns: int = Field(default=16, ge=1)
+    """Steps of the env after which an episode is cut (stop reason `turns`)."""
+    max_model_calls: int = Field(default=128, ge=1)
+    """Bound on live calls of the sampler."""
+    max_envs: int = Field(default=128, ge=1)
+    """Bound on live envs, and so on episodes that are played at once."""
+    step_timeout: float = Field(default=60.0, gt=0)
+    """For one reset, step or close of an env."""
+    model_timeout: float = Field(default=600.0, gt=0)
+    """For one call of the sampler, not counting the wait for a free place."""
+    episode_timeout: float = Field(default=3600.0, gt=0)
+    """For a whole episode: what stops a harness that hangs."""
+    max_error_fraction: float = Field(default=0.1, ge=0.0, le=1.0)
+    """Errors above this fraction of the trajectories that are to be played stop the run."""
+    sampling: SamplingParams = SamplingParams()
