@@ -12,6 +12,7 @@ import time
 
 import torch
 from common import policy, prompts
+
 from latih.models.attention import PackedCausal
 from latih.models.source import resolve_model
 
@@ -19,7 +20,7 @@ ROWS, LENGTH = 10, 200
 WARM, COUNTED = 1, 3
 
 
-def latih_step(share: float):  # noqa: ANN201
+def latih_step(share: float):
     """Our learner: packed tokens, logits only where a token is trained."""
     model = policy()
     ids = torch.tensor(prompts(ROWS, LENGTH)).flatten()
@@ -37,7 +38,7 @@ def latih_step(share: float):  # noqa: ANN201
     return step
 
 
-def peft_step(share: float):  # noqa: ANN201
+def peft_step(share: float):
     """The peer: the same adapter in PEFT, logits only of the trained tail (as TRL does)."""
     from peft import LoraConfig, get_peft_model
     from transformers import AutoModelForCausalLM
@@ -84,7 +85,9 @@ def main() -> None:
         for _ in range(args.runs):
             for side, found in results.items():
                 command = [sys.executable, __file__, "--side", side, "--share", str(share)]
-                found.append(json.loads(subprocess.run(command, check=True, capture_output=True).stdout.splitlines()[-1]))
+                found.append(
+                    json.loads(subprocess.run(command, check=True, capture_output=True).stdout.splitlines()[-1])
+                )
         speed = {side: [each["tokens_per_second"] for each in found] for side, found in results.items()}
         ratios = sorted(a / b for a, b in zip(speed["latih"], speed["peft"], strict=True))
         middle = args.runs // 2

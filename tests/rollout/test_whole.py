@@ -1,13 +1,13 @@
 """The whole way with nothing faked: real envs, the real renderer and the embedded engine on a tiny random model."""
 
 import pytest
-from latih.models.chat import Renderer
 
 from latih.core import StopReason
 from latih.envs import make
 from latih.harnesses import ChatLoop
 from latih.inference.engine import Engine
 from latih.inference.settings import EngineSettings
+from latih.models.chat import Renderer
 from latih.models.policy import Policy
 from latih.rollout import Rollouts, RolloutSettings, plan, summarize
 from tests.rollout.fakes import CountEnv

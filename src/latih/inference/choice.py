@@ -77,7 +77,7 @@ def _search(weights_RV: Tensor, uniforms_R: Tensor) -> Tensor:
 
 
 def _choose_truncated(weights_V: Tensor, params: SamplingParams, uniform: float) -> Chosen:
-    """Top-k, then top-p (Holtzman et al., 2020), then min-p (Nguyen et al., 2024); the most likely token always stays."""
+    """Top-k, then top-p (Holtzman et al., 2020), then min-p (Nguyen et al., 2024). The likeliest token stays."""
     probs, order = (weights_V / weights_V.sum()).sort(descending=True, stable=True)
     keep = torch.ones_like(probs, dtype=torch.bool)
     if params.top_k:

@@ -11,6 +11,7 @@ import time
 import traceback
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 
@@ -112,7 +113,7 @@ class Engine:
         with self._wake:
             if self._closed:
                 for request in requests:
-                    _settle(request, lambda: SamplerError("the engine is closed"))
+                    _settle(request, partial(SamplerError, "the engine is closed"))
             else:
                 self._arrivals += requests
                 self._wake.notify()
@@ -199,7 +200,7 @@ class Engine:
             if reason is not None:
                 row.request = None
                 row.used = self._scheduler.clock
-                _settle(request, lambda request=request, reason=reason: request.sample(reason, version))
+                _settle(request, partial(request.sample, reason, version))
 
     def _fail(self, message: str) -> None:
         """Refuse everyone inside, and start afresh."""
@@ -211,7 +212,7 @@ class Engine:
         scheduler.rows.clear()
         scheduler.waiting.clear()
         for request in requests:
-            _settle(request, lambda: SamplerError(message))
+            _settle(request, partial(SamplerError, message))
 
 
 def _settle(request: Request, answer: Callable[[], Sample | Exception]) -> None:

@@ -47,9 +47,9 @@ class Scheduler:
         """Give rows to waiting requests, in their order; those that gain by a prefix in the making wait for it."""
         self.clock += 1
         self.waiting = deque(each for each in self.waiting if not each.cancelled)
-        for row in self.active:
-            if row.request is not None and row.request.cancelled:
-                row.request = None
+        for running in self.active:
+            if running.request is not None and running.request.cancelled:
+                running.request = None
         held_back: list[Request] = []
         known: dict[tuple[int, ...], tuple[Row | None, int]] = {}
         while self.waiting:
