@@ -1,0 +1,84 @@
+"""Checkpoints of a training: what is written beside the weights so that the run goes on as if it had never stopped.
+
+A folder holds `adapter/` in PEFT's format (or, where all weights train, `masters.safetensors`), `optimizer.safetensors`
+and `trainer.json`. There is no generator to save: every random choice is seeded by the run's seed, the step and an
+index.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+import torch
+from pydantic import ValidationError
+
+from latih.core.errors import ModelError
+from latih.core.schema import Record
+from latih.models.policy import Policy
+from latih.models.weights import read_tensors, write_tensors
+from latih.train.trainer import PolicyTrainer
+
+ADAPTER = "adapter"
+MASTERS = "masters.safetensors"
+OPTIMIZER = "optimizer.safetensors"
+PROGRESS = "trainer.json"
+
+
+class Progress(Record):
+    """Where a training is."""
+
+    step: int
+    """Training steps done, and so the position in the data: step s plays the groups planned for s."""
+    seed: int
+    """The run's, from which the generators of every later step derive."""
+    policy_version: int
+    """Optimizer steps that made the weights."""
+    schedule_step: int
+    """Steps that the learning rate's schedule has seen."""
+    model: str
+    """A fingerprint of the base model."""
+
+
+def fingerprint(policy: Policy) -> str:
+    """A hash of the base model's first embeddings: tells models of one shape apart, whatever the compute dtype."""
+    rows = policy.decoder.embedding[:64].detach().to(torch.bfloat16).cpu().contiguous()
+    return hashlib.sha256(rows.view(torch.int16).numpy().tobytes()).hexdigest()[:16]
+
+
+def write(folder: Path, trainer: PolicyTrainer, step: int) -> None:
+    """Write everything into an existing folder; whoever calls makes it whole (`latih.runs.Checkpoints.save`)."""
+    policy = trainer.policy
+    if policy.lora is not None:
+        policy.save_adapter(folder / ADAPTER)
+    else:
+        write_tensors(folder / MASTERS, policy.state())
+    write_tensors(folder / OPTIMIZER, trainer.state())
+    progress = Progress(
+        step=step,
+        seed=trainer.seed,
+        policy_version=policy.version,
+        schedule_step=trainer.steps,
+        model=fingerprint(policy),
+    )
+    (folder / PROGRESS).write_text(progress.model_dump_json(indent=1), encoding="utf-8")
+
+
+def read(folder: Path, trainer: PolicyTrainer) -> Progress:
+    """Put weights, version, optimizer and schedule back. Raises ModelError where it is broken or of another model."""
+    policy = trainer.policy
+    try:
+        progress = Progress.model_validate(json.loads((folder / PROGRESS).read_text(encoding="utf-8")))
+    except (OSError, ValueError, ValidationError) as exc:
+        raise ModelError(f"{folder} is no checkpoint of a training: {str(exc).splitlines()[0]}") from None
+    if progress.model != fingerprint(policy):
+        raise ModelError(
+            f"checkpoint {folder} is of another model than {policy.folder}: set trainer.policy.model.path to the one "
+            "that it was trained from"
+        )
+    if policy.lora is not None:
+        policy.load_adapter(folder / ADAPTER)
+    else:
+        policy.load_state(read_tensors(folder / MASTERS))
+    policy.refresh(progress.policy_version)
+    trainer.load_state(read_tensors(folder / OPTIMIZER))
+    return progress

@@ -1,0 +1,186 @@
+"""The configuration of a run: every room's settings in one tree, from a recipe and dotted overrides."""
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from latih.core.errors import ConfigError
+from latih.core.registry import nearest
+from latih.core.schema import Record
+from latih.envs import EnvSettings, find
+from latih.envs.registry import builtin_names
+from latih.evaluation import EvaluationSettings
+from latih.inference.settings import EngineSettings
+from latih.rollout import RolloutSettings
+from latih.runs import RunSettings
+from latih.tracking import TrackingSettings
+from latih.train.settings import TrainerSettings
+
+
+class Config(Record):
+    """Everything that a run depends on. The same config and seed give the same run."""
+
+    seed: int = 0
+    deterministic: bool = False
+    """Batches are put together by trajectory index, not by arrival: a resumed run equals an unbroken one exactly."""
+    env: EnvSettings
+    rollout: RolloutSettings = RolloutSettings()
+    inference: EngineSettings = EngineSettings()
+    trainer: TrainerSettings = TrainerSettings()
+    evaluation: EvaluationSettings = EvaluationSettings()
+    tracking: TrackingSettings = TrackingSettings()
+    run: RunSettings = RunSettings()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for YAML; `validate` takes it back."""
+        return self.model_dump(mode="json")
+
+
+def recipes() -> list[str]:
+    """The names of the recipes that come with latih."""
+    return sorted(each.name for each in _shelf().iterdir() if each.joinpath("recipe.yaml").is_file())
+
+
+def resolve(target: str, overrides: Sequence[str] = (), *, long: bool = False) -> Config:
+    """The config of a recipe's name, a YAML file, or an environment (which takes the defaults).
+
+    `overrides` are `dotted.key=value`, each value read as YAML; `long` adds the recipe's long form. Raises ConfigError.
+    """
+    return validate(override(_tree(target, long), overrides))
+
+
+def override(tree: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
+    """A copy of the tree with `dotted.key=value` put in. Raises ConfigError where one is no such pair."""
+    tree = _merged({}, tree)
+    for each in overrides:
+        key, equals, text = each.partition("=")
+        key = key.strip()
+        if not equals or not all(key.split(".")):
+            raise ConfigError(f"{each!r} is no override: write key=value, such as trainer.optimizer.lr=1e-4")
+        try:
+            value = yaml.load(text, _Loader)
+        except yaml.YAMLError as exc:
+            raise ConfigError(f"the value of {key} cannot be read as YAML: {text!r} ({_problem(exc)})") from None
+        for part in reversed(key.split(".")):
+            value = {part: value}
+        tree = _merged(tree, value)
+    return tree
+
+
+def validate(tree: dict[str, Any]) -> Config:
+    """The config that plain data makes. Raises ConfigError: unknown keys with the nearest, wrong types by name."""
+    env = tree.get("env")
+    if isinstance(env, dict) and isinstance(env.get("id"), str):
+        find(env["id"])  # a user's file is imported first: it may register what the settings name
+    try:
+        config = Config.model_validate(tree)
+    except ValidationError as exc:
+        errors = exc.errors(include_url=False)
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        unknown = [each for each in errors if each["type"] == "extra_forbidden"]
+        raise ConfigError(_explain((unknown or errors)[0]) + more) from None
+    _check(config)
+    return config
+
+
+def dotted_keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator[str]:
+    """Every key that may be set, as `trainer.optimizer.lr`."""
+    for name, field in model.model_fields.items():
+        yield prefix + name
+        for each in (field.annotation, *getattr(field.annotation, "__args__", ())):
+            if isinstance(each, type) and issubclass(each, BaseModel):
+                yield from dotted_keys(each, f"{prefix}{name}.")
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML whose numbers are those of YAML 1.2: 1e-4 is one, where PyYAML reads text."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?(\d+(\.\d*)?|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
+)
+
+
+def _shelf() -> Any:
+    return resources.files("latih") / "recipes"
+
+
+def _tree(target: str, long: bool) -> dict[str, Any]:
+    if target in recipes():
+        folder = _shelf() / target
+        tree = _read(folder / "recipe.yaml")
+        if not long:
+            return tree
+        if not (folder / "long.yaml").is_file():
+            raise ConfigError(f"recipe {target!r} has no long form: leave --long out")
+        return _merged(tree, _read(folder / "long.yaml"))
+    if long:
+        raise ConfigError(f"--long is for recipes, and {target!r} is none: {nearest(target, recipes())}")
+    if target.endswith((".yaml", ".yml")):
+        return _read(Path(target))
+    if ":" not in target and "/" not in target and target not in builtin_names():
+        try:
+            find(target)  # what a user's own code registered
+        except ConfigError:
+            known = {*recipes(), *builtin_names()}
+            raise ConfigError(f"unknown recipe or environment {target!r}: {nearest(target, known)}") from None
+    return {"env": {"id": target}}
+
+
+def _read(path: Any) -> dict[str, Any]:
+    try:
+        tree = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except OSError as exc:
+        raise ConfigError(f"cannot read {path}: {exc.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as exc:
+        raise ConfigError(f"{path} is not YAML: {_problem(exc)}") from None
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{path} holds no settings: it should be a mapping such as `env: {{id: tic_tac_toe}}`")
+    return tree
+
+
+def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    both = {key: _merged({}, value) if isinstance(value, dict) else value for key, value in old.items()}
+    for key, value in new.items():
+        before = both.get(key)
+        if isinstance(value, dict):
+            value = _merged(before if isinstance(before, dict) else {}, value)
+        both[key] = value
+    return both
+
+
+def _explain(error: ErrorDetails) -> str:
+    key = ".".join(str(each) for each in error["loc"])
+    if error["type"] == "extra_forbidden":
+        known = list(dotted_keys())
+        # the right name at the wrong place is the likeliest slip
+        same = [each for each in known if each.rpartition(".")[2] == error["loc"][-1]]
+        inside = {each for each in known if each.rpartition(".")[0] == key.rpartition(".")[0]}
+        near = difflib.get_close_matches(key, inside, n=1, cutoff=0.8)
+        return f"unknown setting {key}: {nearest(key, near or same or known)}"
+    if error["type"] == "missing":
+        return f"setting {key} is missing"
+    if error["type"] in ("model_type", "dict_type"):
+        return f"{key}={error['input']!r}: expected a mapping of settings"
+    message = error["msg"].removeprefix("Value error, ")
+    expected = message.replace("Input should be", "expected").partition(", unable to")[0]
+    return f"{key}={error['input']!r}: {expected}"
+
+
+def _check(config: Config) -> None:
+    """What no single room can see."""
+    if config.trainer.steps and config.rollout.group_size < 2:
+        raise ConfigError("rollout.group_size=1: one trajectory has no baseline to learn from; set 2 or more")
+    if config.trainer.steps and config.rollout.sampling.temperature == 0:
+        raise ConfigError("rollout.sampling.temperature=0 is greedy: all games of a group would be the same; set 1")
+
+
+def _problem(exc: BaseException) -> str:
+    return getattr(exc, "problem", None) or " ".join(str(exc).split())

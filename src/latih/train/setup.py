@@ -1,0 +1,75 @@
+"""Setting up: the parts that a config asks for, wired together."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import cast
+
+from latih.core.errors import LatihError
+from latih.core.protocols import Env
+from latih.envs import MessageEnv, demonstrate, episode_seed
+from latih.harnesses import ChatLoop
+from latih.inference.engine import Engine
+from latih.models.chat import Renderer
+from latih.models.policy import Policy
+from latih.models.source import resolve_model
+from latih.models.tokenizer import Tokenizer
+from latih.rollout import Rollouts
+from latih.tracking import Events, named_progress
+from latih.train.config import Config
+from latih.train.trainer import PolicyTrainer
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the loop works with."""
+
+    make_env: Callable[[], Env]
+    renderer: Renderer
+    policy: Policy
+    engine: Engine
+    rollouts: Rollouts
+    trainer: PolicyTrainer
+
+
+@contextmanager
+def parts(config: Config, events: Events) -> Iterator[Parts]:
+    """Load the model and start the engine, which stops at the end of the block.
+
+    Raises ConfigError for an env, dial or device that is not there, ModelError for a model that is missing or broken.
+    """
+    _try_out(config)
+    settings = config.trainer.policy
+    with named_progress(events) as progress:
+        folder = resolve_model(settings.model.path, progress)
+    tokenizer = Tokenizer.from_folder(folder)
+    renderer = Renderer.from_folder(folder, tokenizer)
+    policy = Policy.load(
+        folder, lora=settings.lora, dtype=settings.model.dtype, device=settings.model.device, seed=config.seed
+    )
+    with Engine(policy, tokenizer.decode, config.inference) as engine:
+        rollouts = Rollouts(
+            config.rollout,
+            config.env.make,
+            ChatLoop(),
+            renderer,
+            engine,
+            env=config.env.id,
+            deterministic=config.deterministic,
+        )
+        trainer = PolicyTrainer(policy, config.trainer, config.seed)
+        yield Parts(config.env.make, renderer, policy, engine, rollouts, trainer)
+
+
+def _try_out(config: Config) -> None:
+    """Make the env, and play once by the warm start's policy, before anything long begins."""
+    env, warm_start = config.env.make(), config.trainer.warm_start
+    try:
+        if warm_start is not None:
+            demonstrate(cast(MessageEnv, env), warm_start.policy, episode_seed(config.seed, "warm_start", 0))
+    except LatihError:
+        raise
+    except Exception as exc:
+        raise LatihError(f"environment {config.env.id} fails: {type(exc).__name__}: {exc}") from exc
+    finally:
+        env.close()
