@@ -36,13 +36,13 @@ class StopReason(StrEnum):
 class SamplingParams(Record):
     """How to sample. The default is the untruncated softmax at temperature 1, which is what training wants."""
 
-    temperature: float = Field(default=1.0, ge=0.0)
+    temperature: float = Field(1.0, ge=0.0)
     """0 is greedy."""
-    top_p: float = Field(default=1.0, gt=0.0, le=1.0)
-    top_k: int = Field(default=0, ge=0)
+    top_p: float = Field(1.0, gt=0.0, le=1.0)
+    top_k: int = Field(0, ge=0)
     """0 turns it off."""
-    min_p: float = Field(default=0.0, ge=0.0, le=1.0)
-    max_tokens: int = Field(default=128, ge=1)
+    min_p: float = Field(0.0, ge=0.0, le=1.0)
+    max_tokens: int = Field(128, ge=1)
     stop: list[str] = []
     """Strings that end the reply; the tokens that complete one are kept."""
     stop_ids: list[int] = []
