@@ -1,1 +1,24 @@
+"""Evaluation: how good a policy is, on episodes it never trained on, and how sure that is."""
 
+from latih.evaluation.agent import Agent, AgentSettings
+from latih.evaluation.evaluate import evaluate
+from latih.evaluation.intervals import Estimate, student, wilson
+from latih.evaluation.result import EPISODES, RESULT, EvalResult, estimate
+from latih.evaluation.settings import EvaluationSettings
+from latih.evaluation.source import Source, find_source
+
+__all__ = [
+    "EPISODES",
+    "RESULT",
+    "Agent",
+    "AgentSettings",
+    "Estimate",
+    "EvalResult",
+    "EvaluationSettings",
+    "Source",
+    "estimate",
+    "evaluate",
+    "find_source",
+    "student",
+    "wilson",
+]

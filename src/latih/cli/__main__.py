@@ -1,0 +1,7 @@
+"""`python -m latih.cli`."""
+
+import sys
+
+from latih.cli.main import main
+
+sys.exit(main())

@@ -1,0 +1,51 @@
+"""`latih eval`: the training's own numbers, from a run, a checkpoint or a model."""
+
+import asyncio
+import datetime
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+from latih.cli.report import show
+from latih.cli.screen import Screen
+from latih.cli.settings import eval_config, runs_folder
+from latih.evaluation import Agent, AgentSettings, Source, evaluate, find_source
+from latih.models.memory import keep_pages
+from latih.runs.run import default_name
+from latih.tracking import named_progress
+
+
+def evaluate_command(policy: str, env: str, overrides: Sequence[str], episodes: int | None) -> int:
+    """Evaluate, print the table and keep every episode. Raises LatihError."""
+    keep_pages()
+    runs = runs_folder(overrides)
+    source = find_source(policy, runs)
+    config = eval_config(source, env, overrides, episodes)
+    folder = _folder(source, env, runs)
+    label = source.checkpoint.name if source.checkpoint else Path(source.model).name
+    with Screen() as screen:
+        config.env.make().close()  # a wrong dial is told before the model is loaded
+        with named_progress(screen) as told:
+            agent = Agent.load(source, AgentSettings.of_run(config.as_dict()), told=told)
+        with agent, screen.progress(f"evaluating {label}", config.evaluation.episodes) as advance:
+            result = asyncio.run(
+                evaluate(
+                    agent.rollouts(config.env.make, config.env.id),
+                    config.evaluation,
+                    label=label,
+                    folder=folder,
+                    policy=agent.name,
+                    on_done=lambda _: advance(1),
+                )
+            )
+    show([result], screen.console, folder)
+    return 0
+
+
+def _folder(source: Source, env: str, runs: Path) -> Path:
+    """Where an evaluation asked for by hand is kept: apart from those that the training made."""
+    if source.run is None:
+        return runs / f"eval-{default_name(Path(source.model).name)}"
+    day = f"{datetime.date.today():%Y%m%d}-{secrets.token_hex(2)}"
+    step = source.checkpoint.name if source.checkpoint else "base"
+    return source.run / "evaluations" / "by-hand" / f"{Path(env).stem}-{step}-{day}"

@@ -1,0 +1,45 @@
+"""From the words of a command to a run's configuration."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from latih.core import ConfigError
+from latih.evaluation import Source
+from latih.runs import Run
+from latih.train.config import Config, override, resolve, validate
+
+
+def runs_folder(overrides: Sequence[str]) -> Path:
+    """Where runs are looked for: `run.folder=…`, or `runs`."""
+    given = [each.partition("=")[2] for each in overrides if each.partition("=")[0].strip() == "run.folder"]
+    return Path(given[-1] if given else "runs")
+
+
+def resumed_config(run: Run, overrides: Sequence[str]) -> Config:
+    """The configuration of an earlier run with changes. Raises ConfigError."""
+    return validate(override(run.config, overrides))
+
+
+def eval_config(source: Source, env: str, overrides: Sequence[str], episodes: int | None) -> Config:
+    """How a policy is evaluated on an env: as it was trained, where it was, or as the env's recipe says.
+
+    Raises ConfigError.
+    """
+    if episodes is not None and episodes < 1:
+        raise ConfigError(f"--episodes {episodes}: give 1 or more")
+    asked = resolve(env)
+    if source.config:
+        tree = dict(source.config)
+        if _env_id(tree) != asked.env.id:
+            tree["env"] = asked.env.model_dump(mode="json")
+    else:
+        tree = override(asked.as_dict(), [])
+        tree["trainer"]["policy"]["model"]["path"] = source.model
+    more = [] if episodes is None else [f"evaluation.episodes={episodes}"]
+    return validate(override(tree, [*overrides, *more]))
+
+
+def _env_id(tree: dict[str, Any]) -> Any:
+    env = tree.get("env")
+    return env.get("id") if isinstance(env, dict) else None

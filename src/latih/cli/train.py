@@ -1,0 +1,49 @@
+"""`latih train`: check, train, report."""
+
+import contextlib
+from collections.abc import Sequence
+
+from latih.cli.preflight import preflight
+from latih.cli.report import show, write_report
+from latih.cli.screen import Screen
+from latih.cli.settings import resumed_config, runs_folder
+from latih.models.memory import keep_pages
+from latih.runs import Run
+from latih.train.config import Config, resolve
+from latih.train.loop import train
+
+
+def train_command(target: str | None, overrides: Sequence[str], *, resume: str | None, long: bool) -> int:
+    """Train, with everything on screen; `resume` names a run, or is empty for the latest. Raises LatihError."""
+    keep_pages()
+    with Screen() as screen, contextlib.ExitStack() as stack:
+        if resume is None:
+            config = resolve(target or "", overrides, long=long)
+            _announce(config, screen)
+            run = stack.enter_context(Run.create(config.run, config.as_dict(), target or "run"))
+        else:
+            run = stack.enter_context(Run.open(resume or None, runs_folder(overrides), write=True))
+            config = resumed_config(run, overrides)
+            _announce(config, screen)
+            run.save_config(config.as_dict())
+        screen.note(f"run folder: {run.folder}")
+        try:
+            train(config, run, screen, resume=resume is not None)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"interrupted; go on with `{resume_command(run)}`") from None
+        results = write_report(run)
+    show(results, screen.console, run.folder)
+    return 0
+
+
+def resume_command(run: Run) -> str:
+    """The command that goes on with a run."""
+    folder = "" if str(run.folder.parent) == "runs" else f" run.folder={run.folder.parent}"
+    return f"latih train --resume {run.name}{folder}"
+
+
+def _announce(config: Config, screen: Screen) -> None:
+    found = preflight(config, screen)
+    lora = config.trainer.policy.lora
+    trains = f"LoRA of rank {lora.rank}" if lora else "all weights"
+    screen.note(f"model: {found.model}, {found.computes}, training {trains}")

@@ -1,0 +1,61 @@
+"""Evaluate: the training's own rollouts, on seeds that it never sees."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from latih.core import Trajectory
+from latih.data import write_trajectories
+from latih.evaluation.result import EPISODES, EvalResult, estimate
+from latih.evaluation.settings import EvaluationSettings
+from latih.rollout import Rollouts, plan
+
+
+async def evaluate(
+    rollouts: Rollouts,
+    settings: EvaluationSettings,
+    *,
+    label: str,
+    folder: Path | None = None,
+    policy: str = "",
+    on_done: Callable[[Trajectory], None] | None = None,
+) -> EvalResult:
+    """Play `settings.episodes` held-out episodes through `rollouts` and measure them.
+
+    With `folder`, every episode goes to `episodes.parquet` there and the result to `eval.json`. Raises LatihError where
+    more episodes fail than `rollout.max_error_fraction` allows, or nothing can be measured.
+    """
+    start = time.perf_counter()
+    player = rollouts if settings.temperature is None else _at_temperature(rollouts, settings.temperature)
+    version = rollouts.sampler.policy_version
+    groups = await player.play(plan(settings.seed, "eval", 0, groups=settings.episodes), on_done)
+    trajectories = [each for group in groups for each in group.trajectories]
+    result = EvalResult(
+        label=label,
+        policy=policy,
+        policy_version=version,
+        env=rollouts.env,
+        seed=settings.seed,
+        sampling=player.settings.sampling,
+        max_turns=player.settings.max_turns,
+        seconds=time.perf_counter() - start,
+        **estimate(trajectories),
+    )
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_trajectories(folder / EPISODES, trajectories)
+        result.save(folder)
+    return result
+
+
+def _at_temperature(rollouts: Rollouts, temperature: float) -> Rollouts:
+    sampling = rollouts.settings.sampling.model_copy(update={"temperature": temperature})
+    return Rollouts(
+        rollouts.settings.model_copy(update={"sampling": sampling}),
+        rollouts.make_env,
+        rollouts.harness,
+        rollouts.renderer,
+        rollouts.sampler,
+        env=rollouts.env,
+        deterministic=rollouts.deterministic,
+    )

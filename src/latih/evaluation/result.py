@@ -1,0 +1,100 @@
+"""What an evaluation found, with the sampling that it found it under."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from latih.core import LatihError, Message, SamplingParams, Trajectory
+from latih.core.schema import Record
+from latih.evaluation.intervals import Estimate, student, wilson
+
+RESULT = "eval.json"
+EPISODES = "episodes.parquet"
+
+
+class EvalResult(Record):
+    """Means over the episodes that no error ended, each with its 95 % interval."""
+
+    label: str
+    """What was measured, in words: "after warm start"."""
+    policy: str = ""
+    """Where its weights come from."""
+    policy_version: int = 0
+    env: str
+    seed: int
+    """Of the held-out episodes."""
+    sampling: SamplingParams
+    max_turns: int
+    episodes: int
+    """All that were played."""
+    errors: dict[str, int] = {}
+    """Episodes that a fault ended, by kind. They are in no mean."""
+    reward: Estimate
+    """Of the mean reward, by Student's t."""
+    rates: dict[str, Estimate] = {}
+    """Of the metrics that are 0 or 1 in every episode, and of truncation, by Wilson."""
+    means: dict[str, Estimate] = {}
+    """Of the env's other metrics, and of turns and sampled tokens, by Student's t."""
+    example: list[Message] = []
+    """The first episode's conversation: not picked."""
+    example_reward: float = 0.0
+    seconds: float = 0.0
+    time: float = Field(default_factory=time.time)
+    """When it was made, in seconds since 1970."""
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The values alone, as `eval/<name>`, for the trackers."""
+        estimates = {"reward": self.reward, **self.rates, **self.means}
+        return {f"eval/{name}": each.value for name, each in estimates.items()}
+
+    def save(self, folder: Path) -> None:
+        """Write eval.json. Raises OSError."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / RESULT).write_text(self.model_dump_json(indent=1), encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> "EvalResult":
+        """Read eval.json. Raises LatihError where it is missing or damaged."""
+        try:
+            return cls.model_validate_json((folder / RESULT).read_text(encoding="utf-8"))
+        except (OSError, ValidationError) as exc:
+            raise LatihError(f"cannot read {folder / RESULT}: {str(exc).splitlines()[0]}") from exc
+
+
+def estimate(trajectories: Sequence[Trajectory]) -> dict[str, Any]:
+    """The statistics of an EvalResult: `episodes`, `errors`, `reward`, `rates`, `means` and the example.
+
+    Raises LatihError where an error ended every episode.
+    """
+    valid = [each for each in trajectories if each.error is None]
+    errors: dict[str, int] = {}
+    for each in trajectories:
+        if each.error is not None:
+            errors[each.error.kind] = errors.get(each.error.kind, 0) + 1
+    if not valid:
+        first = next((each.error.message for each in trajectories if each.error), "there were none")
+        raise LatihError(f"no episode of {len(trajectories)} could be played to its end: {first}")
+    rates: dict[str, Estimate] = {}
+    means: dict[str, Estimate] = {}
+    for name in dict.fromkeys(name for each in valid for name in each.metrics):
+        values = [each.metrics[name] for each in valid if name in each.metrics]
+        if all(value in (0.0, 1.0) for value in values):
+            rates[name] = wilson(sum(values), len(values))
+        else:
+            means[name] = student(values)
+    rates["truncated"] = wilson(sum(each.truncated for each in valid), len(valid))
+    means["turns"] = student([float(sum(1 for _ in each.turns)) for each in valid])
+    means["tokens"] = student([float(each.sampled_tokens) for each in valid])
+    return {
+        "episodes": len(trajectories),
+        "errors": errors,
+        "reward": student([each.reward for each in valid]),
+        "rates": rates,
+        "means": means,
+        "example": list(valid[0].sequences[-1].messages) if valid[0].sequences else [],
+        "example_reward": valid[0].reward,
+    }

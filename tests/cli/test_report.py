@@ -1,0 +1,68 @@
+import json
+from pathlib import Path
+
+from rich.console import Console
+
+from latih.cli.plot import plot_run
+from latih.cli.report import evaluations, markdown, rows, show, write_report
+from latih.core import Message, SamplingParams, StopReason, Trajectory
+from latih.evaluation import EvalResult, estimate
+from latih.runs import Run, RunSettings
+
+
+def result(label: str, wins: int, moves: float, time: float) -> EvalResult:
+    episodes = [
+        Trajectory(env="e", seed=i, reward=float(i < wins), stop_reason=StopReason.TERMINATED,
+                   metrics={"win": float(i < wins), "moves": moves})
+        for i in range(10)
+    ]  # fmt: skip
+    found = estimate(episodes) | {"example": [Message(role="assistant", content="evil \x1b[2J")]}
+    return EvalResult(label=label, env="e", seed=0, sampling=SamplingParams(), max_turns=3, time=time, **found)
+
+
+RESULTS = [result("before", 0, 0.0, 1.0), result("after RL", 5, 2.5, 2.0)]
+
+
+def make_run(folder: Path) -> Run:
+    run = Run.create(RunSettings(folder=str(folder), name="r"), {})
+    lines = [{"step": s, "reward": 0.1 * s, "env/win": 0.1 * s, "env/moves": 2.0} for s in (1, 2, 3)]
+    run.metrics_path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for i, each in enumerate(reversed(RESULTS)):
+        each.save(run.folder / "evaluations" / f"e{i}")
+    (run.folder / "evaluations" / "damaged").mkdir()
+    (run.folder / "evaluations" / "damaged" / "eval.json").write_text("{")
+    return run
+
+
+def test_rows_by_hand() -> None:
+    table = {row[0]: row[1:] for row in rows(RESULTS)}
+    assert table["win"] == ["0.0% [0.0, 27.8]", "50.0% [23.7, 76.3]"]
+    assert table["reward"][1] == "0.50 [0.12, 0.88]"
+    assert table["moves"] == ["0.00 [0.00, 0.28]", "2.50 [2.50, 2.50]"]  # a number in one is a number in all
+    assert "errors (not counted above)" not in table
+
+
+def test_the_report_is_written_from_the_folder_alone(tmp_path: Path) -> None:
+    run = make_run(tmp_path)
+    assert [each.label for each in write_report(run)] == ["before", "after RL"]
+    text = (run.folder / "report.md").read_text()
+    assert "| win | 0.0% [0.0, 27.8] | 50.0% [23.7, 76.3] |" in text
+    assert "![Reward and rates of every training step](reward.png)" in text
+    assert "\x1b" not in text
+    assert (run.folder / "reward.png").read_bytes().startswith(b"\x89PNG")
+    assert len(evaluations(run)) == 2
+
+
+def test_nothing_to_draw_or_tell(tmp_path: Path) -> None:
+    run = Run.create(RunSettings(folder=str(tmp_path), name="r"), {})
+    assert plot_run([], [], tmp_path / "p.png") is None
+    assert markdown(run, [], None).startswith("# r\n")
+
+
+def test_the_screen_gets_table_games_and_folder(tmp_path: Path) -> None:
+    console = Console(record=True, width=100, file=(tmp_path / "out").open("w"))
+    show(RESULTS, console, tmp_path)
+    shown = console.export_text()
+    assert r"evil \x1b[2J" in shown
+    assert "50.0% [23.7, 76.3]" in shown
+    assert f"run folder: {tmp_path}" in shown

@@ -1,0 +1,215 @@
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from latih.cli.main import main
+from latih.data import read_trajectories
+from latih.runs import Run
+from latih.runs import checkpoints as checkpoint_io
+from tests.tiny import tiny_model
+
+Capture = pytest.CaptureFixture[str]
+
+
+def fails(capsys: Capture, words: list[str]) -> str:
+    """The one line that a command says when it refuses."""
+    capsys.readouterr()
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("latih: ")
+    assert said.count("\n") == 1, said
+    assert "Traceback" not in said
+    return said
+
+
+def test_train_resume_and_eval(tmp_path: Path, quick: list[str], capsys: Capture) -> None:
+    assert main(["train", "tic_tac_toe", *quick]) == 0
+    shown = capsys.readouterr().out
+    for word in ("before", "after warm start", "after RL", "reward", "invalid", "an episode, before", "run folder"):
+        assert word in shown
+    for column in ("mixed", "entropy", "kl", "clip", "grad", "sample/s", "learn/s", "play/learn/rest"):
+        assert column in shown
+    run = Run.open("r", tmp_path / "runs")
+    assert run.config["trainer"]["steps"] == 2
+    steps = [row for row in run.metrics() if "reward" in row]
+    assert [row["step"] for row in steps] == [1, 2]
+    assert run.checkpoints().steps()[-1] == 2
+    assert [len(read_trajectories(run.trajectories_path(step))) for step in (1, 2)] == [4, 4]
+    report = (run.folder / "report.md").read_text()
+    assert "| | before | after warm start | after RL |" in report
+    assert (run.folder / "reward.png").read_bytes().startswith(b"\x89PNG")
+
+    folder = f"run.folder={tmp_path / 'runs'}"
+    assert main(["train", "--resume", "r", folder, "trainer.steps=3"]) == 0
+    run = Run.open("r", tmp_path / "runs")
+    assert run.config["trainer"]["steps"] == 3
+    assert [row["step"] for row in run.metrics() if "reward" in row] == [1, 2, 3]
+
+    capsys.readouterr()
+    assert main(["eval", str(run.folder), "tic_tac_toe", "--episodes", "5", "evaluation.temperature=0.5"]) == 0
+    assert "step-000003" in capsys.readouterr().out
+    [made] = (run.folder / "evaluations" / "by-hand").iterdir()
+    result = json.loads((made / "eval.json").read_text())
+    assert (result["episodes"], result["sampling"]["temperature"], result["sampling"]["max_tokens"]) == (5, 0.5, 8)
+    assert len(read_trajectories(made / "episodes.parquet")) == 5
+
+
+def test_dry_run_trains_nothing(tmp_path: Path, quick: list[str], capsys: Capture) -> None:
+    assert main(["train", "tic_tac_toe", "--dry-run", *quick]) == 0
+    out = capsys.readouterr().out
+    for part in ("lr: ", "cores: ", "versions: latih", "<|im_start|>assistant", "nothing was trained"):
+        assert part in out
+    assert not (tmp_path / "runs").exists()
+    assert yaml.safe_load(out.partition("config\n")[2].partition("\n\nmachine")[0])["trainer"]["steps"] == 2
+
+
+def test_eval_of_a_model(tmp_path: Path, tiny: Path, capsys: Capture) -> None:
+    words = [f"run.folder={tmp_path}", "inference.kv_cache_gb=0.05", "trainer.policy.model.dtype=float32"]
+    assert main(["eval", str(tiny), "tic_tac_toe", "--episodes", "3", *words]) == 0
+    [made] = tmp_path.glob("eval-tiny-*")
+    assert (made / "eval.json").is_file()
+    assert "3 held-out episodes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["tik_tac_toe"], "unknown recipe or environment 'tik_tac_toe': did you mean 'tic_tac_toe'?"),
+        (["latih/TicTacTo-v0"], "unknown environment 'latih/TicTacTo-v0': did you mean"),
+        (["nowhere.py:MyEnv"], "no such file: "),
+        (["tic_tac_toe", "trainer.optimiser.lr=1"], "unknown setting trainer.optimiser"),
+        (["tic_tac_toe", "trainer.steps=many"], "trainer.steps='many': expected a valid integer"),
+        (["tic_tac_toe", "env.args.oponent=minimax"], "has no dial 'oponent': did you mean 'opponent'"),
+        (["tic_tac_toe", "env.args.opponent=nobody"], "opponent"),
+        (["tic_tac_toe", "trainer.policy.model.path=/no/such/model"], "no model at '/no/such/model'"),
+        (["tic_tac_toe", "tracking.loggers=[tensorbord]"], "unknown logger 'tensorbord': did you mean 'tensorboard'?"),
+        (
+            ["tic_tac_toe", "inference.context_length=40"],
+            "leaves no room for a reply in a context of 40: raise inference",
+        ),
+        (["--resume", "nothing"], "there is no run 'nothing'"),
+    ],
+)
+def test_mistakes_are_one_line(quick: list[str], capsys: Capture, words: list[str], said: str) -> None:
+    keys = {word.partition("=")[0] for word in words}
+    quick = [each for each in quick if each.partition("=")[0] not in keys]
+    assert said in fails(capsys, ["train", *words, *quick])
+
+
+def test_a_gpu_that_is_not_there(quick: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    said = fails(capsys, ["train", "tic_tac_toe", *quick, "trainer.policy.model.device=cuda"])
+    assert "device 'cuda' is not on this machine" in said
+
+
+@pytest.mark.parametrize("damage", ["truncated", "garbage"])
+def test_a_corrupt_model(tmp_path: Path, quick: list[str], tiny: Path, capsys: Capture, damage: str) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(tiny, copy)
+    weights = (copy / "model.safetensors").read_bytes()
+    (copy / "model.safetensors").write_bytes(weights[:-100] if damage == "truncated" else b"\x00" * 1000)
+    assert "model.safetensors is damaged" in fails(
+        capsys, ["train", "tic_tac_toe", *quick, f"trainer.policy.model.path={copy}"]
+    )
+
+
+def test_no_network_for_the_download(
+    tmp_path: Path, quick: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LATIH_CACHE", str(tmp_path / "cache"))
+    for name in [each for each in os.environ if each.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    said = fails(capsys, ["train", "tic_tac_toe", *quick, "trainer.policy.model.path=default"])
+    assert "network" in said or "fetch" in said or "download" in said
+
+
+def test_a_full_disk_while_saving(
+    tmp_path: Path, quick: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = checkpoint_io.fsync_tree
+
+    def fsync_tree(folder: Path) -> None:
+        if folder.name.endswith("step-000002"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(folder)
+
+    monkeypatch.setattr(checkpoint_io, "fsync_tree", fsync_tree)
+    said = fails(capsys, ["train", "tic_tac_toe", *quick])
+    assert "the disk is full: cannot save checkpoint" in said
+    assert "step-000001 is whole and stays" in said
+    monkeypatch.undo()
+    assert main(["train", "--resume", "r", f"run.folder={tmp_path / 'runs'}"]) == 0
+    assert Run.open("r", tmp_path / "runs").checkpoints().steps()[-1] == 2
+
+
+def test_a_checkpoint_of_another_model(tmp_path: Path, quick: list[str], capsys: Capture) -> None:
+    assert main(["train", "tic_tac_toe", *quick]) == 0
+    folder = f"run.folder={tmp_path / 'runs'}"
+    for name, more in (("shape", {"hidden": 64}), ("weights", {"seed": 1})):
+        other = tiny_model(tmp_path / name, **more)
+        words = ["train", "--resume", "r", folder, f"trainer.policy.model.path={other}", "trainer.steps=3"]
+        assert "another model" in fails(capsys, words)
+
+
+def test_a_name_that_is_taken(quick: list[str], capsys: Capture) -> None:
+    assert main(["train", "tic_tac_toe", *quick, "trainer.steps=0"]) == 0
+    assert "exists: resume it with" in fails(capsys, ["train", "tic_tac_toe", *quick])
+
+
+def start(quick: list[str], *more: str) -> "subprocess.Popen[str]":
+    words = [sys.executable, "-m", "latih.cli", "train", more[0], *quick, *more[1:]]
+    return subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+
+
+def wait_for_steps(folder: Path, child: "subprocess.Popen[str]", count: int) -> None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and child.poll() is None:
+        path = folder / "metrics.jsonl"
+        if path.exists() and path.read_text().count('"reward"') >= count:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"no step within the deadline: {child.communicate() if child.poll() is not None else ''}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_says_how_to_resume_and_leaves_nothing(tmp_path: Path, quick: list[str], sign: signal.Signals) -> None:
+    child = start(quick, "tic_tac_toe", "trainer.steps=100000")
+    wait_for_steps(tmp_path / "runs" / "r", child, 3)
+    child.send_signal(sign)
+    _, err = child.communicate(timeout=30)
+    assert child.returncode == 130
+    assert err == f"latih: interrupted; go on with `latih train --resume r run.folder={tmp_path / 'runs'}`\n"
+    with pytest.raises(ProcessLookupError):
+        os.killpg(child.pid, 0)  # nobody of its session is left
+    run = Run.open("r", tmp_path / "runs")
+    last = run.checkpoints().steps()[-1]
+    assert main(["train", "--resume", "r", f"run.folder={tmp_path / 'runs'}", f"trainer.steps={last + 1}"]) == 0
+    assert run.checkpoints().steps()[-1] == last + 1
+
+
+@pytest.mark.slow
+def test_killed_and_resumed(tmp_path: Path, quick: list[str]) -> None:
+    child = start(quick, "tic_tac_toe", "trainer.steps=100000")
+    wait_for_steps(tmp_path / "runs" / "r", child, 3)
+    child.kill()
+    child.communicate()
+    run = Run.open("r", tmp_path / "runs")
+    last = run.checkpoints().steps()[-1]
+    assert main(["train", "--resume", "r", f"run.folder={tmp_path / 'runs'}", f"trainer.steps={last + 2}"]) == 0
+    assert [row["step"] for row in run.metrics() if "reward" in row] == list(range(1, last + 3))

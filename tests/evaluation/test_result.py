@@ -1,0 +1,66 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from latih.core import ErrorRecord, LatihError, SamplingParams, StopReason, Trajectory
+from latih.evaluation import EvalResult, estimate
+
+
+def episode(index: int, reward: float, stop: StopReason = StopReason.TERMINATED, **metrics: float) -> Trajectory:
+    return Trajectory(env="e", seed=index, index=index, reward=reward, stop_reason=stop, metrics=metrics)
+
+
+def failed(kind: str) -> Trajectory:
+    error = ErrorRecord(kind=kind, message="broke")
+    return Trajectory(env="e", seed=9, reward=-99.0, stop_reason=StopReason.ERROR, error=error)
+
+
+def test_by_hand() -> None:
+    found = estimate(
+        [
+            episode(0, 1.0, win=1.0, moves=3.0),
+            episode(1, -1.0, win=0.0, moves=4.0),
+            episode(2, 0.0, StopReason.CONTEXT, win=0.0, moves=1.0),
+            failed("env"),
+            failed("env"),
+            failed("sampler"),
+        ]
+    )
+    assert found["episodes"] == 6
+    assert found["errors"] == {"env": 2, "sampler": 1}
+    assert found["reward"].value == 0.0  # errors are in no mean
+    assert found["reward"].high == pytest.approx(4.3027 / 3**0.5, abs=1e-3)
+    assert found["rates"]["win"].value == found["rates"]["truncated"].value == pytest.approx(1 / 3)
+    assert (found["rates"]["win"].low, found["rates"]["win"].high) == pytest.approx((0.0615, 0.7923), abs=1e-4)
+    assert found["means"]["moves"].value == pytest.approx(8 / 3)
+    assert "moves" not in found["rates"]
+
+
+def test_nothing_to_measure_is_an_error() -> None:
+    with pytest.raises(LatihError, match="no episode of 2 could be played to its end: broke"):
+        estimate([failed("env"), failed("env")])
+
+
+def result(**changes: object) -> EvalResult:
+    sampling = SamplingParams(temperature=0.7)
+    fields = {"label": "after RL", "env": "e", "seed": 0, "sampling": sampling, "max_turns": 3}
+    return EvalResult(**{**fields, **estimate([episode(0, 1.0, win=1.0)]), **changes})
+
+
+def test_the_record_holds_the_sampling_and_survives_the_disk(tmp_path: Path) -> None:
+    made = result()
+    made.save(tmp_path / "new" / "folder")
+    assert json.loads((tmp_path / "new" / "folder" / "eval.json").read_text())["sampling"]["temperature"] == 0.7
+    assert EvalResult.load(tmp_path / "new" / "folder") == made
+    assert made.metrics == {
+        "eval/reward": 1.0, "eval/win": 1.0, "eval/truncated": 0.0, "eval/turns": 0.0, "eval/tokens": 0.0
+    }  # fmt: skip
+
+
+def test_a_damaged_record_is_one_line(tmp_path: Path) -> None:
+    for text in ("{", '{"label": 3}'):
+        (tmp_path / "eval.json").write_text(text)
+        with pytest.raises(LatihError, match=r"cannot read .*eval\.json") as caught:
+            EvalResult.load(tmp_path)
+        assert "\n" not in str(caught.value)
