@@ -101,7 +101,8 @@ class CachedAttention:
 
     def _spread(self, x: Tensor) -> Tensor:
         """Put one entry per single into its place in the window."""
-        assert self.window is not None and self.places is not None
+        assert self.window is not None
+        assert self.places is not None
         size = self.window.stop - self.window.start
         return x if size == self.count else x.new_zeros(size, *x.shape[1:]).index_copy_(0, self.places, x)
 
