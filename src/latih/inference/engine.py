@@ -1,17 +1,19 @@
-"""The embedded engine: continuous batching on the learner's own weights, in a thread of its own.
+"""The embedded engine: continuous batching on the learner's own weights.
 
 Requests join and leave at any step. A step computes one token for every row that has its prompt in the cache, and
-the prompts of those that have not, in one pass. Left out on purpose: speculative decoding, quantization, paging.
+the prompts of those that have not, in one pass.
+
+The engine has no thread of its own: it steps inside the event loop of its callers, and lets them run between steps.
+Sampler and learner so share one pool of OpenMP threads; with two pools on the same cores each parallel region waits
+for a thread to be woken, and decoding takes half as long again. Left out on purpose: speculative decoding,
+quantization, paging.
 """
 
 import asyncio
 import os
-import threading
 import time
 import traceback
-import weakref
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 import torch
 
@@ -25,11 +27,11 @@ from latih.inference.settings import EngineSettings
 from latih.models.policy import Policy
 
 _SETTLE = 0.002
-"""Seconds that an idle engine waits for more requests after each arrival: they mostly come in waves."""
+"""Seconds that the engine waits for more requests when some have just come, or are likely to: they come in waves."""
 
 
 class Engine:
-    """A `latih.core.Sampler` over a `Policy`. Close it, or use it as a context manager."""
+    """A `latih.core.Sampler` over a `Policy`. It serves one event loop at a time."""
 
     def __init__(self, policy: Policy, decode: Decode, settings: EngineSettings | None = None) -> None:
         """`decode` turns token ids into text, for stop strings. Raises ConfigError where the memory is too small."""
@@ -43,15 +45,11 @@ class Engine:
         cache = KVCache(policy.config, self._context_length, budget, policy.dtype, policy.device)
         self._scheduler = Scheduler(cache)
         self._version = policy.version
-        self._arrivals: list[Request] = []
-        self._wake = threading.Condition()
         self._closed = False
-        self._doors: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]
-        self._doors = weakref.WeakKeyDictionary()
-        self._ticks: dict[asyncio.AbstractEventLoop, list[Request]] = {}
+        self._door = asyncio.Semaphore(self.settings.max_waiting)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._runner: asyncio.Task[None] | None = None
         self._counts = {"sampled_tokens": 0, "prompt_tokens": 0, "steps": 0, "busy_seconds": 0.0}
-        self._thread = threading.Thread(target=self._run, name="latih-engine", daemon=True)
-        self._thread.start()
 
     def __enter__(self) -> "Engine":
         return self
@@ -73,15 +71,17 @@ class Engine:
         """Totals since the start: tokens sampled, prompt tokens computed and reused, steps, busy seconds."""
         return self._counts | {"reused_tokens": self._scheduler.reused_tokens}
 
+    def forget(self) -> None:
+        """Drop what is cached, so that what comes next does not depend on what came before."""
+        self._scheduler.forget()
+
     def close(self) -> None:
-        """Stop the thread; whoever still waits gets a SamplerError."""
-        with self._wake:
-            self._closed = True
-            self._wake.notify()
-        self._thread.join()
+        """Answer no more; whoever still waits gets a SamplerError."""
+        self._closed = True
+        self._refuse("the engine is closed")
 
     async def sample(self, prompt_ids: Sequence[int], params: SamplingParams) -> Sample:
-        """Sample a reply. Calls made within one tick of an event loop enter together, in their order.
+        """Sample a reply. Calls made in one go enter together, in their order.
 
         A prompt that fills the context gives no tokens and stop reason `context`. Raises SamplerError where the engine
         failed or is closed, or the prompt is empty or has unknown ids. Cancelling the call frees its row.
@@ -94,61 +94,41 @@ class Engine:
         if params.seed is None:
             params = params.model_copy(update={"seed": int.from_bytes(os.urandom(8), "big")})
         loop = asyncio.get_running_loop()
-        door = self._doors.setdefault(loop, asyncio.Semaphore(self.settings.max_waiting))
-        async with door:
-            request = Request(prompt, params, self._context_length, loop.create_future(), self._decode)
-            if loop not in self._ticks:
-                self._ticks[loop] = []
-                loop.call_soon(self._enter, loop)
-            self._ticks[loop].append(request)
-            try:
-                return await request.future
-            except asyncio.CancelledError:
-                request.cancelled = True
-                raise
-
-    def _enter(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Hand the requests of one tick to the thread at once."""
-        requests = self._ticks.pop(loop)
-        with self._wake:
+        if loop is not self._loop:
+            if self._runner is not None and not self._runner.done():
+                raise SamplerError("the engine serves another event loop: call it from that one")
+            self._loop, self._door = loop, asyncio.Semaphore(self.settings.max_waiting)
+        async with self._door:
             if self._closed:
-                for request in requests:
-                    _settle(request, partial(SamplerError, "the engine is closed"))
-            else:
-                self._arrivals += requests
-                self._wake.notify()
+                raise SamplerError("the engine is closed")
+            request = Request(prompt, params, self._context_length, loop.create_future(), self._decode)
+            self._scheduler.waiting.append(request)
+            if self._runner is None or self._runner.done():
+                self._runner = loop.create_task(self._run())
+            return await request.future
 
-    # the rest runs in the engine's thread
-
-    def _run(self) -> None:
-        while self._take_arrivals():
-            started = time.perf_counter()
+    async def _run(self) -> None:
+        """Step until nobody waits."""
+        scheduler = self._scheduler
+        count = 0
+        while count != len(scheduler.waiting):
+            count = len(scheduler.waiting)
+            await asyncio.sleep(_SETTLE)
+        while scheduler.waiting or scheduler.active:
+            started, before = time.perf_counter(), len(scheduler.active)
             try:
-                with torch.inference_mode(), self.policy.lock:
+                with torch.inference_mode():
                     self._step()
             except Exception:
-                self._fail(f"the engine failed:\n{traceback.format_exc()}")
+                self._refuse(f"the engine failed:\n{traceback.format_exc()}")
             self._counts["busy_seconds"] += time.perf_counter() - started
-        self._fail("the engine is closed")
-
-    def _take_arrivals(self) -> bool:
-        """Move arrivals to the queue, waiting for some where there is nothing to do; False once closed."""
-        scheduler = self._scheduler
-        with self._wake:
-            if not scheduler.waiting and not scheduler.active:
-                self._wake.wait_for(lambda: self._arrivals or self._closed)
-                count = 0
-                while count != len(self._arrivals) and not self._closed:
-                    count = len(self._arrivals)
-                    self._wake.wait(_SETTLE)
-            scheduler.waiting.extend(self._arrivals)
-            self._arrivals = []
-            return not self._closed
+            # who has just got an answer is likely to come back with the next turn
+            await asyncio.sleep(_SETTLE if len(scheduler.active) < before else 0)
 
     def _step(self) -> None:
         scheduler, version = self._scheduler, self.policy.version
         if version != self._version:
-            scheduler.forget()
+            self.forget()
             self._version = version
         scheduler.admit()
         scheduler.make_room()
@@ -200,32 +180,10 @@ class Engine:
             if reason is not None:
                 row.request = None
                 row.used = self._scheduler.clock
-                _settle(request, partial(request.sample, reason, version))
+                request.future.set_result(request.sample(reason, version))
 
-    def _fail(self, message: str) -> None:
-        """Refuse everyone inside, and start afresh."""
-        scheduler = self._scheduler
-        with self._wake:
-            requests = [row.request for row in scheduler.active if row.request is not None]
-            requests += [*scheduler.waiting, *self._arrivals]
-            self._arrivals = []
-        scheduler.rows.clear()
-        scheduler.waiting.clear()
-        for request in requests:
-            _settle(request, partial(SamplerError, message))
-
-
-def _settle(request: Request, answer: Callable[[], Sample | Exception]) -> None:
-    """Give the caller its answer, in the caller's own loop; it may have gone away."""
-
-    def settle() -> None:
-        if not request.future.done():
-            value = answer()
-            if isinstance(value, Exception):
-                request.future.set_exception(value)
-            else:
-                request.future.set_result(value)
-
-    loop = request.future.get_loop()
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(settle)
+    def _refuse(self, message: str) -> None:
+        """Give everyone inside an error, and start afresh."""
+        for request in self._scheduler.clear():
+            if not request.future.done():
+                request.future.set_exception(SamplerError(message))

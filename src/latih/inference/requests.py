@@ -24,12 +24,16 @@ class Request:
     ids: list[int] = field(default_factory=list)
     chosen: list[Chosen] = field(default_factory=list)
     policy_version: int | None = None
-    cancelled: bool = False
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.params.seed)
         self.stop_ids = frozenset(self.params.stop_ids)
         self.stop_reach = max((len(each.encode()) for each in self.params.stop), default=0)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the caller went away."""
+        return self.future.done()
 
     @property
     def tokens(self) -> list[int]:

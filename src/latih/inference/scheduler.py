@@ -43,6 +43,13 @@ class Scheduler:
         for row in self.rows.values():
             row.computed = 0
 
+    def clear(self) -> list[Request]:
+        """Drop everything; the requests that were inside."""
+        requests = [row.request for row in self.active if row.request is not None] + list(self.waiting)
+        self.rows.clear()
+        self.waiting.clear()
+        return requests
+
     def admit(self) -> None:
         """Give rows to waiting requests, in their order; those that gain by a prefix in the making wait for it."""
         self.clock += 1

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import threading
 from pathlib import Path
 
 import torch
@@ -39,12 +38,11 @@ class PolicySettings(Record):
 
 
 class Policy:
-    """Weights at a version. `lock` is held while they change, and by whoever computes with them in another thread."""
+    """Weights at a version."""
 
     def __init__(self, folder: Path, decoder: Decoder, lora: LoraSettings | None) -> None:
         self.folder, self.decoder, self.lora = folder, decoder, lora
         self.version = 0
-        self.lock = threading.RLock()
 
     @classmethod
     def load(
@@ -104,10 +102,9 @@ class Policy:
 
     def refresh(self, version: int) -> None:
         """Rebuild the effective weights from the masters; they are now those of optimizer step `version`."""
-        with self.lock:
-            for layer in self.decoder.projections:
-                layer.refresh()
-            self.version = version
+        for layer in self.decoder.projections:
+            layer.refresh()
+        self.version = version
 
     def state(self) -> dict[str, Tensor]:
         """The masters, for a checkpoint."""
