@@ -117,10 +117,10 @@ class CachedAttention:
         scale, kv_heads, at = q_NHD.shape[-1] ** -0.5, k_NKD.shape[1], self.count
         for (row, start, n), mask in zip(self.runs, self.masks, strict=True):
             past = slice(0, start + n)
-            scores = torch.bmm(grouped(q_NHD[at : at + n], kv_heads), keys[row, :, past].transpose(1, 2))
+            scores = torch.bmm(grouped(q_NHD[None, at : at + n], kv_heads), keys[row, :, past].transpose(1, 2))
             wide = scores.view(kv_heads, -1, n, start + n).float().mul_(scale).add_(mask)
             probs = wide.softmax(-1).to(q_NHD.dtype).view_as(scores)
-            out[at : at + n] = ungrouped(torch.bmm(probs, values[row, :, past]), n)
+            out[at : at + n] = ungrouped(torch.bmm(probs, values[row, :, past]), 1, n)[0]
             at += n
         return out
 

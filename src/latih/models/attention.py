@@ -1,16 +1,23 @@
-"""Attention of the learner: causal, over packed sequences of different lengths, without padding.
+"""Attention of the learner: causal, over packed sequences of different lengths.
 
 Written out in matrix products because the fused kernel that torch has for CPUs takes four to six times as long in
-its bfloat16 backward pass. Long sequences are cut into blocks of queries, so memory stays linear in the block.
+its bfloat16 backward pass. Segments of about the same size are laid side by side, since many short products cost more
+than a few long ones with a little padding; long segments are cut into blocks of queries, which bounds memory.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 BLOCK = 512
+"""The most queries of one segment in one product."""
+_PADDING = 1.25
+"""Segments share a product while it computes at most so many times the scores that they need."""
+_SCORES = 1 << 18
+"""Scores of one head in one product, beyond which no more segments join."""
 _NEGATIVE = torch.finfo(torch.float32).min
 
 
@@ -28,16 +35,39 @@ def causal_mask(queries: int, keys: int, device: torch.device) -> Tensor:
     return mask.triu_(keys - queries + 1)
 
 
-def grouped(q_THD: Tensor, kv_heads: int) -> Tensor:
-    """Query heads that share a key head, laid out as rows of one product. [K, G * T, D]"""
-    tokens, heads, dim = q_THD.shape
-    return q_THD.view(tokens, kv_heads, heads // kv_heads, dim).permute(1, 2, 0, 3).reshape(kv_heads, -1, dim)
+def grouped(q_BTHD: Tensor, kv_heads: int) -> Tensor:
+    """Query heads that share a key head, laid out as rows of one product. [B * K, G * T, D]"""
+    batch, tokens, heads, dim = q_BTHD.shape
+    q_BTKGD = q_BTHD.view(batch, tokens, kv_heads, heads // kv_heads, dim)
+    return q_BTKGD.permute(0, 2, 3, 1, 4).reshape(batch * kv_heads, -1, dim)
 
 
-def ungrouped(o_KRD: Tensor, tokens: int) -> Tensor:
-    """The inverse of `grouped`. [T, H, D]"""
-    kv_heads, rows, dim = o_KRD.shape
-    return o_KRD.view(kv_heads, rows // tokens, tokens, dim).permute(2, 0, 1, 3).reshape(tokens, -1, dim)
+def ungrouped(o: Tensor, batch: int, tokens: int) -> Tensor:
+    """The inverse of `grouped`. [B, T, H, D]"""
+    rows, dim = o.shape[0] // batch, o.shape[2]
+    return o.view(batch, rows, -1, tokens, dim).permute(0, 3, 1, 2, 4).reshape(batch, tokens, -1, dim)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Queries of one segment, and all the tokens that the last of them sees."""
+
+    queries: range
+    keys: list[int]
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Pieces side by side, padded at their ends.
+
+    Keys stand in their order from the first on, as in the cache of the engine, so that sums run in the same order.
+    """
+
+    queries_BT: Tensor
+    keys_BS: Tensor
+    real_BT: Tensor
+    """Which queries are not padding."""
+    mask_B1TS: Tensor
 
 
 class PackedCausal:
@@ -48,57 +78,80 @@ class PackedCausal:
     is computed once.
     """
 
-    def __init__(self, lengths: Sequence[int], parents: Sequence[int] | None = None) -> None:
-        starts = [0]
-        for length in lengths:
-            starts.append(starts[-1] + length)
-        self.blocks: list[tuple[int, int, list[slice]]] = []
-        pasts: list[list[slice]] = []
-        for i, length in enumerate(lengths):
-            parent = -1 if parents is None else parents[i]
-            if parent >= i:
-                raise ValueError(f"segment {i} has the later segment {parent} as its parent")
-            past = [] if parent < 0 else [*pasts[parent], slice(starts[parent], starts[parent + 1])]
-            pasts.append(past)
-            for start in range(starts[i], starts[i] + length, BLOCK):
-                end = min(start + BLOCK, starts[i] + length)
-                self.blocks.append((start, end, [*past, slice(starts[i], end)]))
+    def __init__(
+        self, lengths: Sequence[int], parents: Sequence[int] | None = None, device: torch.device | str = "cpu"
+    ) -> None:
+        """Raises ValueError where a parent comes after its segment."""
+        pieces = sorted(_pieces(lengths, parents), key=lambda piece: (len(piece.keys), len(piece.queries)))
+        self.blocks: list[_Block] = []
+        batch: list[_Piece] = []
+        need = 0
+        for piece in pieces:
+            size = len(piece.queries) * len(piece.keys)
+            both = [*batch, piece]
+            taken = len(both) * max(len(each.queries) for each in both) * len(piece.keys)
+            if batch and (taken > _PADDING * (need + size) or taken > _SCORES):
+                self.blocks.append(_block(batch, device))
+                batch, need = [], 0
+            batch.append(piece)
+            need += size
+        if batch:
+            self.blocks.append(_block(batch, device))
 
     def __call__(self, layer: int, q_NHD: Tensor, k_NKD: Tensor, v_NKD: Tensor) -> Tensor:
         """See `Attention`."""
         return _Causal.apply(q_NHD, k_NKD, v_NKD, self.blocks)  # type: ignore[no-any-return, no-untyped-call]
 
 
-def _take(x_NKD: Tensor, ranges: list[slice]) -> Tensor:
-    """The rows of several ranges, head first. [K, S, D]"""
-    rows = x_NKD[ranges[0]] if len(ranges) == 1 else torch.cat([x_NKD[each] for each in ranges])
-    return rows.transpose(0, 1)
+def _pieces(lengths: Sequence[int], parents: Sequence[int] | None) -> Iterator[_Piece]:
+    seen: list[list[int]] = []
+    start = 0
+    for i, length in enumerate(lengths):
+        parent = -1 if parents is None else parents[i]
+        if parent >= i:
+            raise ValueError(f"segment {i} has the later segment {parent} as its parent")
+        past = seen[parent] if parent >= 0 else []
+        seen.append(past + list(range(start, start + length)))
+        for first in range(0, length, BLOCK):
+            last = min(first + BLOCK, length)
+            yield _Piece(range(start + first, start + last), seen[i][: len(past) + last])
+        start += length
 
 
-def _add(into_NKD: Tensor, rows_KSD: Tensor, ranges: list[slice]) -> None:
-    """Add the rows back to where `_take` had them from."""
-    at = 0
-    for each in ranges:
-        size = each.stop - each.start
-        into_NKD[each] += rows_KSD[:, at : at + size].transpose(0, 1)
-        at += size
+def _block(pieces: list[_Piece], device: torch.device | str) -> _Block:
+    queries, keys = max(len(each.queries) for each in pieces), max(len(each.keys) for each in pieces)
+
+    def padded(rows: list[Sequence[int]], size: int) -> Tensor:
+        return torch.tensor([[*row, *[0] * (size - len(row))] for row in rows], device=device)
+
+    counts_B1 = torch.tensor([[len(each.queries)] for each in pieces], device=device)
+    totals_B1 = torch.tensor([[len(each.keys)] for each in pieces], device=device)
+    at_BT = totals_B1 - counts_B1 + torch.arange(queries, device=device)  # the last key that each query sees
+    hidden_BTS = torch.arange(keys, device=device) > at_BT[:, :, None]
+    return _Block(
+        queries_BT=padded([each.queries for each in pieces], queries),
+        keys_BS=padded([each.keys for each in pieces], keys),
+        real_BT=torch.arange(queries, device=device) < counts_B1,
+        mask_B1TS=torch.zeros(hidden_BTS.shape, device=device).masked_fill_(hidden_BTS, _NEGATIVE)[:, None],
+    )
 
 
 class _Causal(torch.autograd.Function):
     """softmax(q kᵀ / √D + mask) v, block by block, with the probabilities kept for the way back."""
 
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, blocks: list[tuple[int, int, list[slice]]]) -> Tensor:
-        kv_heads, scale = k.shape[1], q.shape[-1] ** -0.5
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, blocks: list[_Block]) -> Tensor:
+        scale = q.shape[-1] ** -0.5
         out = torch.empty_like(q)
         saved = []
-        for start, end, ranges in blocks:
-            keys, values = _take(k, ranges), _take(v, ranges)
-            scores = torch.bmm(grouped(q[start:end], kv_heads), keys.transpose(1, 2))
-            scores_KGTS = scores.view(kv_heads, -1, end - start, keys.shape[1]).float().mul_(scale)
-            scores_KGTS += causal_mask(end - start, keys.shape[1], q.device)
-            probs = scores_KGTS.softmax(-1).to(q.dtype).view_as(scores)
-            out[start:end] = ungrouped(torch.bmm(probs, values), end - start)
+        for block in blocks:
+            batch, tokens = block.queries_BT.shape
+            queries, keys, values = _take(q, k, v, block)
+            scores = torch.bmm(queries, keys.transpose(1, 2))
+            scores_BRTS = scores.view(batch, -1, tokens, scores.shape[-1]).float().mul_(scale).add_(block.mask_B1TS)
+            probs = scores_BRTS.softmax(-1).to(q.dtype).view_as(scores)
+            outs_BTHD = ungrouped(torch.bmm(probs, values), batch, tokens)
+            out[block.queries_BT[block.real_BT]] = outs_BTHD[block.real_BT]
             saved.append(probs)
         if any(ctx.needs_input_grad):
             ctx.blocks = blocks
@@ -110,19 +163,32 @@ class _Causal(torch.autograd.Function):
         q, k, v, out, *saved = ctx.saved_tensors
         kv_heads, scale = k.shape[1], q.shape[-1] ** -0.5
         # keys and values of a shared prefix collect gradients from many sequences: add them up in float32
-        dq, dk, dv = (
-            torch.empty_like(q),
-            torch.zeros_like(k, dtype=torch.float32),
-            torch.zeros_like(v, dtype=torch.float32),
-        )
-        for (start, end, ranges), probs in zip(ctx.blocks, saved, strict=True):
-            keys, values = _take(k, ranges), _take(v, ranges)
-            queries, grads = grouped(q[start:end], kv_heads), grouped(grad[start:end], kv_heads)
-            outs = grouped(out[start:end], kv_heads)
-            _add(dv, torch.bmm(probs.transpose(1, 2), grads), ranges)
-            dprobs = torch.bmm(grads, values.transpose(1, 2)).float()
-            dprobs -= (grads.float() * outs.float()).sum(-1, keepdim=True)
-            dscores = (dprobs * probs).mul_(scale).to(q.dtype)
-            dq[start:end] = ungrouped(torch.bmm(dscores, keys), end - start)
-            _add(dk, torch.bmm(dscores.transpose(1, 2), queries), ranges)
+        dq = torch.empty_like(q)
+        dk, dv = torch.zeros_like(k, dtype=torch.float32), torch.zeros_like(v, dtype=torch.float32)
+        along_NH = (grad.float() * out.float()).sum(-1)
+        for block, probs in zip(ctx.blocks, saved, strict=True):
+            batch, tokens = block.queries_BT.shape
+            queries, keys, values = _take(q, k, v, block)
+            real_BT11 = block.real_BT[:, :, None, None]
+            grads = grouped(grad[block.queries_BT] * real_BT11, kv_heads)
+            along = grouped(along_NH[block.queries_BT, :, None] * real_BT11, kv_heads)
+            _add(dv, torch.bmm(probs.transpose(1, 2), grads), block)
+            dscores = torch.bmm(grads, values.transpose(1, 2)).float().sub_(along).mul_(probs).mul_(scale).to(q.dtype)
+            dq_BTHD = ungrouped(torch.bmm(dscores, keys), batch, tokens)
+            dq[block.queries_BT[block.real_BT]] = dq_BTHD[block.real_BT]
+            _add(dk, torch.bmm(dscores.transpose(1, 2), queries), block)
         return dq, dk.to(k.dtype), dv.to(v.dtype), None
+
+
+def _take(q: Tensor, k: Tensor, v: Tensor, block: _Block) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries [B * K, G * T, D], keys and values [B * K, S, D] of a block."""
+    heads, dim = k.shape[1:]
+    keys, values = (x[block.keys_BS].transpose(1, 2).reshape(-1, block.keys_BS.shape[1], dim) for x in (k, v))
+    return grouped(q[block.queries_BT], heads), keys, values
+
+
+def _add(into_NKD: Tensor, rows: Tensor, block: _Block) -> None:
+    """Add gradients of a block's keys or values back to where they were taken from."""
+    batch, keys = block.keys_BS.shape
+    rows_BSKD = rows.view(batch, -1, keys, rows.shape[-1]).transpose(1, 2).float()
+    into_NKD.index_add_(0, block.keys_BS.flatten(), rows_BSKD.flatten(0, 1))
