@@ -1,6 +1,7 @@
 import dataclasses
 import itertools
 import math
+from dataclasses import replace
 import random
 
 import pytest
@@ -117,13 +118,29 @@ def test_old_learner_weighs_tokens_by_the_truncated_ratio(policy):
     found, statistics = _gradients(policy, rows, algorithm, 1000)
     assert statistics.max("ratio") == pytest.approx(1.0)
 
-    def by_hand(micro, logprobs_M):
+    def by_hand(micro, logprobs_M, entropy_M):
         weight = (logprobs_M.detach() - micro.sampler_M).exp().clamp(max=1.02)
         return -(micro.weights_M * weight * micro.advantages_M * logprobs_M).sum(), {}
 
     Learner(policy, OptimizerSettings(), 1000).accumulate(rows, by_hand)
     for name, master in policy.masters.items():
         torch.testing.assert_close(found[name], master.grad, atol=1e-6, rtol=1e-4)
+
+
+def test_entropy_bonus_adds_the_gradient_of_the_entropy(policy):
+    rows = weigh(make_batch(random_groups(policy, noise=0.0), AlgorithmSettings()).rows, "token")
+    rows = [replace(each, old_logprobs=each.sampler_logprobs) for each in rows]
+    without, with_bonus = (
+        policy_objective(AlgorithmSettings(entropy_bonus=bonus, surrogate="reinforce")) for bonus in (0.0, 0.3)
+    )
+    grads = []
+    for objective in (without, with_bonus, lambda micro, _, entropy_M: ((micro.weights_M * entropy_M).sum(), {})):
+        Learner(policy, OptimizerSettings(), 1000).accumulate(rows, objective, entropy_gradient=True)
+        grads.append({name: each.grad for name, each in policy.masters.items()})
+        for each in policy.masters.values():
+            each.grad = None
+    for name in policy.masters:
+        torch.testing.assert_close(grads[1][name], grads[0][name] - 0.3 * grads[2][name], atol=1e-6, rtol=1e-3)
 
 
 def _trainer(policy, **settings):

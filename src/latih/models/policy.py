@@ -96,9 +96,12 @@ class Policy:
         """Hidden states of packed tokens, float32. [N, hidden]"""
         return self.decoder.forward(ids_N, positions_N, attention)
 
-    def token_logprobs(self, hidden_MD: Tensor, targets_M: Tensor, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
-        """Log probabilities of the targets (differentiable) and entropies (not), in nats. ([M], [M])"""
-        return token_logprobs(hidden_MD, self.decoder.head, self.decoder.packed_head, targets_M, temperature)
+    def token_logprobs(
+        self, hidden_MD: Tensor, targets_M: Tensor, temperature: float = 1.0, entropy_gradient: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Log probabilities of the targets and entropies, in nats; see `latih.models.logprobs`. ([M], [M])"""
+        head, packed = self.decoder.head, self.decoder.packed_head
+        return token_logprobs(hidden_MD, head, packed, targets_M, temperature, entropy_gradient)
 
     def refresh(self, version: int) -> None:
         """Rebuild the effective weights from the masters; they are now those of optimizer step `version`."""

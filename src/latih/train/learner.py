@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -65,8 +66,8 @@ class MicroBatch:
         )
 
 
-Objective = Callable[[MicroBatch, Tensor], tuple[Tensor, Mapping[str, Tensor]]]
-"""(micro-batch, logprobs [M] with gradient) -> the summed loss, and detached per-token statistics [M] by name."""
+Objective = Callable[[MicroBatch, Tensor, Tensor], tuple[Tensor, Mapping[str, Tensor]]]
+"""(micro-batch, logprobs [M], entropies [M], both with gradient) -> the summed loss, and detached per-token statistics [M] by name."""
 
 
 class Statistics:
@@ -119,18 +120,19 @@ class Learner:
             fused=True,
         )
 
-    def _logprobs(self, micro: MicroBatch) -> tuple[Tensor, Tensor]:
+    def _logprobs(self, micro: MicroBatch, entropy_gradient: bool = False) -> tuple[Tensor, Tensor]:
         hidden_ND = self.policy.forward(micro.ids_N, micro.positions_N, PackedCausal(micro.lengths, micro.parents))
         # index_select adds its gradients up in a fixed order; indexing does not
         hidden_MD = hidden_ND.index_select(0, micro.at_M)
+        logprobs_of = partial(self.policy.token_logprobs, entropy_gradient=entropy_gradient)
         first = micro.temperatures[0]
         if all(each == first for each in micro.temperatures):
-            return self.policy.token_logprobs(hidden_MD, micro.targets_M, first)
+            return logprobs_of(hidden_MD, micro.targets_M, first)
         temperatures_M = torch.tensor(micro.temperatures, device=hidden_MD.device)
         logprobs_M, entropy_M = (torch.empty(len(temperatures_M), device=hidden_MD.device) for _ in range(2))
         for temperature in sorted(set(micro.temperatures)):
             here = (temperatures_M == temperatures_M.new_tensor(temperature)).nonzero().squeeze(1)
-            logprobs, entropy = self.policy.token_logprobs(hidden_MD[here], micro.targets_M[here], temperature)
+            logprobs, entropy = logprobs_of(hidden_MD[here], micro.targets_M[here], temperature)
             logprobs_M = logprobs_M.index_put((here,), logprobs)
             entropy_M = entropy_M.index_put((here,), entropy)
         return logprobs_M, entropy_M
@@ -146,13 +148,13 @@ class Learner:
                     found[id(row)], values = values[: len(row.targets)], values[len(row.targets) :]
         return [found[id(row)] for row in rows]
 
-    def accumulate(self, rows: Sequence[Row], objective: Objective) -> Statistics:
+    def accumulate(self, rows: Sequence[Row], objective: Objective, entropy_gradient: bool = False) -> Statistics:
         """Add the gradient of the objective over `rows` to the masters' `.grad`, micro-batch by micro-batch."""
         statistics = Statistics()
         for part in pack(rows, self.micro_batch_tokens):
             micro = MicroBatch.of(part, self.policy.device)
-            logprobs_M, entropy_M = self._logprobs(micro)
-            loss, values = objective(micro, logprobs_M)
+            logprobs_M, entropy_M = self._logprobs(micro, entropy_gradient)
+            loss, values = objective(micro, logprobs_M, entropy_M)
             loss.backward()
             statistics.add({**values, "loss": loss.detach().reshape(1), "entropy": entropy_M})
         return statistics

@@ -23,7 +23,7 @@ def policy_objective(algorithm: AlgorithmSettings) -> Objective:
     level = ratios.get(algorithm.ratio)
     surrogate = surrogates.get(algorithm.surrogate)
 
-    def objective(micro: MicroBatch, logprobs_M: Tensor) -> tuple[Tensor, Mapping[str, Tensor]]:
+    def objective(micro: MicroBatch, logprobs_M: Tensor, entropy_M: Tensor) -> tuple[Tensor, Mapping[str, Tensor]]:
         now_M = logprobs_M.detach()
         old_M = now_M if micro.old_M is None else micro.old_M
         log_ratio_M = level(logprobs_M - old_M, micro.row_M).clamp(-LOG_RATIO_BOUND, LOG_RATIO_BOUND)
@@ -32,6 +32,8 @@ def policy_objective(algorithm: AlgorithmSettings) -> Objective:
         )
         if algorithm.old == "learner":
             loss_M = loss_M * importance_weight(old_M, micro.sampler_M, algorithm.is_cap)
+        if algorithm.entropy_bonus:
+            loss_M = loss_M - algorithm.entropy_bonus * entropy_M
         statistics = {
             "clip_fraction": clipped_M,
             "ratio": log_ratio_M.detach().exp(),
@@ -56,6 +58,8 @@ def mismatch(learner_M: Tensor, sampler_M: Tensor) -> dict[str, Tensor]:
     return {"kl": torch.expm1(difference_M) - difference_M, "diff": difference_M.abs()}
 
 
-def supervised_objective(micro: MicroBatch, logprobs_M: Tensor) -> tuple[Tensor, Mapping[str, Tensor]]:
+def supervised_objective(
+    micro: MicroBatch, logprobs_M: Tensor, entropy_M: Tensor
+) -> tuple[Tensor, Mapping[str, Tensor]]:
     """Weighted negative log-likelihood."""
     return -(micro.weights_M * logprobs_M).sum(), {}

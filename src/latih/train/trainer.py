@@ -44,7 +44,7 @@ class PolicyTrainer:
         every: list[Statistics] = []
         norms: list[float] = []
         for rows in minibatches:
-            every.append(self.learner.accumulate(rows, objective))
+            every.append(self.learner.accumulate(rows, objective, algorithm.entropy_bonus > 0))
             norms.append(self.learner.update(lr))
         self.steps += 1
         return StepResult(
