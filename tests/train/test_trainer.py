@@ -1,8 +1,8 @@
 import dataclasses
 import itertools
 import math
-from dataclasses import replace
 import random
+from dataclasses import replace
 
 import pytest
 import torch
@@ -225,8 +225,8 @@ def test_non_finite_gradient_is_thrown_away_counted_and_warned_of(policy, monkey
     groups = random_groups(policy)
     real = Learner.accumulate
 
-    def poisoned(self, rows, objective):
-        statistics = real(self, rows, objective)
+    def poisoned(self, rows, objective, entropy_gradient):
+        statistics = real(self, rows, objective, entropy_gradient)
         next(iter(self.policy.masters.values())).grad[0, 0] = math.nan
         return statistics
 

@@ -67,7 +67,10 @@ class MicroBatch:
 
 
 Objective = Callable[[MicroBatch, Tensor, Tensor], tuple[Tensor, Mapping[str, Tensor]]]
-"""(micro-batch, logprobs [M], entropies [M], both with gradient) -> the summed loss, and detached per-token statistics [M] by name."""
+"""(micro-batch, logprobs [M], entropies [M]) -> the summed loss, and detached per-token statistics [M] by name.
+
+The logprobs carry a gradient, and the entropies where `accumulate` is asked for it.
+"""
 
 
 class Statistics:
