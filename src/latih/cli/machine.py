@@ -17,9 +17,12 @@ PACKAGES = ("torch", "gymnasium", "pydantic", "pyarrow", "tokenizers", "safetens
 def set_threads() -> None:
     """Let OpenMP, and so torch, use one thread per physical core, unless the user said otherwise.
 
-    It must be called before torch is imported: OpenMP reads its environment once.
+    Threads spin only briefly for each other: where another process takes a core, a spinning thread holds the one that
+    its partner needs, and a step takes ten times as long. It must be called before torch is imported: OpenMP reads its
+    environment once.
     """
     os.environ.setdefault("OMP_NUM_THREADS", str(physical_cores()))
+    os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
 
 def physical_cores() -> int:
