@@ -130,9 +130,7 @@ def test_old_learner_weighs_tokens_by_the_truncated_ratio(policy):
 def test_entropy_bonus_adds_the_gradient_of_the_entropy(policy):
     rows = weigh(make_batch(random_groups(policy, noise=0.0), AlgorithmSettings()).rows, "token")
     rows = [replace(each, old_logprobs=each.sampler_logprobs) for each in rows]
-    without, with_bonus = (
-        policy_objective(AlgorithmSettings(entropy_bonus=bonus, surrogate="reinforce")) for bonus in (0.0, 0.3)
-    )
+    without, with_bonus = (policy_objective(AlgorithmSettings(surrogate="reinforce"), bonus) for bonus in (0.0, 0.3))
     grads = []
     for objective in (without, with_bonus, lambda micro, _, entropy_M: ((micro.weights_M * entropy_M).sum(), {})):
         Learner(policy, OptimizerSettings(), 1000).accumulate(rows, objective, entropy_gradient=True)

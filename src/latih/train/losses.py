@@ -14,7 +14,7 @@ LOG_RATIO_BOUND = 20.0
 """Where the log ratio is cut so that its exponential stays finite."""
 
 
-def policy_objective(algorithm: AlgorithmSettings) -> Objective:
+def policy_objective(algorithm: AlgorithmSettings, entropy_bonus: float = 0.0) -> Objective:
     """The policy-gradient loss: surrogate of the ratio, weighted by aggregation and truncated importance weight.
 
     Statistics: `clip_fraction`, `ratio`; and of sampler against learner on the sampled tokens `kl` (the k3 estimator of
@@ -32,8 +32,8 @@ def policy_objective(algorithm: AlgorithmSettings) -> Objective:
         )
         if algorithm.old == "learner":
             loss_M = loss_M * importance_weight(old_M, micro.sampler_M, algorithm.is_cap)
-        if algorithm.entropy_bonus:
-            loss_M = loss_M - algorithm.entropy_bonus * entropy_M
+        if entropy_bonus:
+            loss_M = loss_M - entropy_bonus * entropy_M
         statistics = {
             "clip_fraction": clipped_M,
             "ratio": log_ratio_M.detach().exp(),

@@ -39,12 +39,13 @@ class PolicyTrainer:
         minibatches = split(batch.rows, self.settings.minibatches, derive_seed(self.seed, "minibatches", self.steps))
         minibatches = [weigh(rows, algorithm.aggregation, algorithm.constant) for rows in minibatches]
         minibatches = self._with_old([[row for row in rows if row.trains] for rows in minibatches])
-        objective = policy_objective(algorithm)
+        bonus = algorithm.entropy_bonus * max(0.0, 1 - self.steps / max(1, self.settings.steps))
+        objective = policy_objective(algorithm, bonus)
         lag = self._lag(groups)
         every: list[Statistics] = []
         norms: list[float] = []
         for rows in minibatches:
-            every.append(self.learner.accumulate(rows, objective, algorithm.entropy_bonus > 0))
+            every.append(self.learner.accumulate(rows, objective, bonus > 0))
             norms.append(self.learner.update(lr))
         self.steps += 1
         return StepResult(
