@@ -15,15 +15,15 @@ from latih.models.projection import LoraSettings
 from latih.models.source import resolve_model
 
 
-def policy(dtype: str = "auto") -> Policy:
+def policy(dtype: str = "auto", device: str = "cpu") -> Policy:
     """The default model with a rank-16 adapter that is not zero."""
     keep_pages()
-    model = Policy.load(resolve_model("default"), lora=LoraSettings(), dtype=dtype, device="cpu")
+    model = Policy.load(resolve_model("default"), lora=LoraSettings(), dtype=dtype, device=device)
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for name, each in model.masters.items():
             if name.endswith("lora_B"):
-                each.normal_(0, 1e-3, generator=generator)
+                each.copy_(torch.randn(each.shape, generator=generator) * 1e-3)
     model.refresh(1)
     return model
 

@@ -1,5 +1,9 @@
-"""How far the sampler's logprobs are from the learner's, on the default model with an active adapter."""
+"""How far the sampler's logprobs are from the learner's, on the default model with an active adapter.
 
+With `--device cuda` it is the check of the GPU path as well: the same decoder, engine and attention run there.
+"""
+
+import argparse
 import asyncio
 
 import torch
@@ -12,8 +16,11 @@ from latih.models.attention import PackedCausal
 
 def main() -> None:
     """Print mean and 99.9th percentile of the absolute difference in each number type."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu")
+    device = parser.parse_args().device
     for dtype in ("bfloat16", "float32"):
-        model = policy(dtype)
+        model = policy(dtype, device)
         many = prompts(32, 40)
 
         async def replies(engine: Engine, many: list[list[int]] = many) -> list:
@@ -24,12 +31,13 @@ def main() -> None:
             samples = asyncio.run(replies(engine))
         differences = []
         for prompt, sample in zip(many, samples, strict=True):
-            ids = torch.tensor(prompt + sample.ids)
-            rows = torch.arange(len(prompt) - 1, len(ids) - 1)
+            ids = torch.tensor(prompt + sample.ids, device=device)
+            rows = torch.arange(len(prompt) - 1, len(ids) - 1, device=device)
             with torch.no_grad():
-                hidden = model.forward(ids, torch.arange(len(ids)), PackedCausal([len(ids)]))
+                attention = PackedCausal([len(ids)], device=device)
+                hidden = model.forward(ids, torch.arange(len(ids), device=device), attention)
                 logprobs, _ = model.token_logprobs(hidden[rows], ids[rows + 1])
-            differences.append((logprobs - torch.tensor(sample.logprobs)).abs())
+            differences.append((logprobs.cpu() - torch.tensor(sample.logprobs)).abs())
         all_of_them = torch.cat(differences)
         print(
             f"{dtype}: mean {all_of_them.mean():.2e}, 99.9th percentile {all_of_them.quantile(0.999):.2e}, "
