@@ -27,6 +27,8 @@ def choose(logits_RV: Tensor, params: Sequence[SamplingParams], uniforms: Sequen
 
     Greedy rows (temperature 0) take the highest logit and report its logprob under the full softmax at temperature 1.
     """
+    if logits_RV.device.type == "mps":
+        logits_RV = logits_RV.cpu()  # it has no float64
     temperatures = torch.tensor([each.temperature or 1.0 for each in params], device=logits_RV.device)
     if any(each.temperature not in (0.0, 1.0) for each in params):
         logits_RV /= temperatures[:, None]
@@ -90,6 +92,6 @@ def _choose_truncated(weights_V: Tensor, params: SamplingParams, uniform: float)
     keep[0] = True
     kept = probs * keep
     total = kept.sum()
-    at = int(torch.searchsorted((kept / total).cumsum(0), torch.tensor(uniform, dtype=kept.dtype), right=True))
+    at = int(torch.searchsorted((kept / total).cumsum(0), kept.new_tensor(uniform), right=True))
     at = min(at, int(keep.nonzero()[-1]))
     return Chosen(int(order[at]), float((kept[at] / total).log()), float(probs[at].log()))
