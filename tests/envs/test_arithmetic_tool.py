@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from latih.core import Message, Task, ToolCall
-from latih.envs import demonstrate, episode_seed
 from latih.envs.arithmetic_tool import ArithmeticTool, evaluate, read_answer, show
+from tests.envs.playing import play
 
 
 def call(*expressions: object, name: str = "calculator") -> Message:
@@ -195,15 +195,13 @@ def test_tasks_bring_question_and_truth() -> None:
 
 def test_baselines_score_what_they_should() -> None:
     env = ArithmeticTool()
-    seeds = [episode_seed(0, "eval", i) for i in range(500)]
-    expert = [demonstrate(env, "expert", seed) for seed in seeds]
+    seeds = range(500)
+    expert = [play(env, "expert", seed) for seed in seeds]
     assert all(each.reward == 1.0 and each.metrics["tool_calls"] == 1.0 for each in expert)
-    aimless = [demonstrate(env, "random", seed) for seed in seeds]
+    aimless = [play(env, "random", seed) for seed in seeds]
     assert sum(each.reward for each in aimless) <= 10
     assert not any(each.truncated or each.metrics["bad_calls"] for each in aimless)
-    assert all(
-        demonstrate(ArithmeticTool(max_calls=0), policy, 0).metrics["tool_calls"] == 0 for policy in env.policies
-    )
+    assert all(play(ArithmeticTool(max_calls=0), policy, 0).metrics["tool_calls"] == 0 for policy in env.policies)
 
 
 @pytest.mark.parametrize("policy", ["empty", "echo", "list"])

@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from latih.core import Message, ToolCall
-from latih.envs import demonstrate, episode_seed, message_of
-from latih.envs.tic_tac_toe import TicTacToe, best_moves, render, value, winner
+from latih.envs import message_of
+from latih.envs.tic_tac_toe import LINES, SYSTEM, TicTacToe, best_moves, render, value, winner
+from tests.envs.playing import play
 
-SOURCE = Path(__file__).parents[2] / "src"
+ROOT = Path(__file__).parents[2]
 
 
 def three_in_a_row(board: str) -> set[str]:
@@ -80,7 +81,7 @@ def test_every_sequence_of_replies_is_played_right() -> None:
                 assert reward == {"win": 1.0, "draw": 0.0, "loss": -1.0, "invalid": -1.5}[outcome]
                 break
             assert (reward, info) == (0.0, {})
-            assert str(observation).startswith("You: ")
+            assert str(observation).startswith("You:")
     assert min(endings.values()) > 0, endings
 
 
@@ -135,7 +136,7 @@ def test_random_play_wins_737_of_1260_as_x_and_121_of_420_as_o() -> None:
 def test_scripted_play_scores_what_it_should(policy: str, opponent: str) -> None:
     games = 4000
     env = TicTacToe(opponent=opponent)  # type: ignore[arg-type]
-    metrics = [demonstrate(env, policy, episode_seed(1, "eval", i)).metrics for i in range(games)]
+    metrics = [play(env, policy, i).metrics for i in range(games)]
     for name, rate in exact_rates(policy, opponent).items():
         seen = sum(each[name] for each in metrics) / games
         assert abs(seen - rate) <= 3 * math.sqrt(rate * (1 - rate) / games), (name, seen)
@@ -185,36 +186,41 @@ def test_a_tool_call_is_no_move() -> None:
 
 def test_rendering() -> None:
     board = "X.O.X...."
-    assert render(board, "X", 2, True) == "You: 1 5\nOpponent: 3\nEmpty: 2 4 6 7 8 9"
-    assert render(board, "O", 4, True) == "You: 3\nOpponent: 1 5\nEmpty: 2 4 6 7 8 9"
-    assert render("." * 9, "X", None, True) == "You:\nOpponent:\nEmpty: 1 2 3 4 5 6 7 8 9"
-    assert render(board, "O", 4, False) == "You are O. Opponent played 5.\nX . O\n. X .\n. . ."
-    assert render("." * 9, "X", None, False) == "You are X.\n. . .\n. . .\n. . ."
+    assert render(board, "X", True) == "You:15\nFoe:3\nFree:246789"
+    assert render(board, "O", True) == "You:3\nFoe:15\nFree:246789"
+    assert render("." * 9, "X", True) == "You:\nFoe:\nFree:123456789"
+    assert render("XOXXOOOXX", "X", True) == "You:13489\nFoe:2567\nFree:"
+    assert render(board, "O", False) == "You are O.\nX . O\n. X .\n. . ."
+    assert render("." * 9, "X", False) == "You are X.\n. . .\n. . .\n. . ."
+
+
+def test_the_rules_name_the_lines() -> None:
+    assert SYSTEM.endswith("Lines: " + " ".join("".join(str(i + 1) for i in line) for line in LINES) + ".")
 
 
 def test_first_observation_by_side() -> None:
     env = TicTacToe(side="x")
     messages, info = env.reset(seed=1)
     assert [each.role for each in messages] == ["system", "user"]
-    assert messages[1].text == "You:\nOpponent:\nEmpty: 1 2 3 4 5 6 7 8 9"
+    assert messages[1].text == "You:\nFoe:\nFree:123456789"
     assert info == {}
     messages, _ = TicTacToe(side="o", list_empty=False).reset(seed=1)
-    assert messages[1].text.startswith("You are O. Opponent played ")
+    assert messages[1].text.startswith("You are O.\n")
     assert messages[1].text.count("X") == 1
 
 
 def test_later_observations_hold_only_what_is_new() -> None:
-    game = demonstrate(TicTacToe(), "expert", 5)
+    game = play(TicTacToe(), "expert", 5)
     assert [each.role for each in game.messages[:2]] == ["system", "user"]
     assert {each.role for each in game.messages[2::2]} == {"assistant"}
-    assert all(each.text.startswith("You: ") for each in game.messages[3::2])
+    assert all(each.text.startswith("You:") for each in game.messages[3::2])
     assert game.messages[-1].role == "assistant"
 
 
 def test_side_is_a_fair_coin_of_the_seed() -> None:
     env, sides = TicTacToe(), []
     for i in range(1000):
-        env.reset(seed=episode_seed(2, "train", i))
+        env.reset(seed=i)
         sides.append(env.mark)
     assert abs(sides.count("X") - 500) < 50
 
@@ -228,14 +234,14 @@ def test_openings_leave_a_game_to_play(seed: int, opening: int, side: str) -> No
     assert marks <= opening + 1
     assert env.board.count("X") - env.board.count("O") == (0 if env.mark == "X" else 1)
     assert winner(env.board) is None
-    assert demonstrate(env, "expert", seed).metrics["invalid"] == 0.0
+    assert play(env, "expert", seed).metrics["invalid"] == 0.0
 
 
 def test_rewards_are_dials() -> None:
     env = TicTacToe(reward_win=2, reward_draw=0.5, reward_loss=-3, reward_invalid=-9)
     env.reset(seed=0)
     assert env.step("no")[1] == -9
-    paid = {demonstrate(env, "random", i).reward for i in range(100)}
+    paid = {play(env, "random", i).reward for i in range(100)}
     assert paid == {2.0, 0.5, -3.0}
 
 
@@ -250,15 +256,16 @@ def test_step_after_the_end_is_an_error() -> None:
 def test_games_are_the_same_in_every_process() -> None:
     code = """
         import json
-        from latih.envs import demonstrate, episode_seed, make
+        from latih.envs import make
+        from tests.envs.playing import play
         env = make("tic_tac_toe", opponent="minimax", opening=2)
-        games = [demonstrate(env, policy, episode_seed(0, "eval", i)) for i in range(20) for policy in env.policies]
-        print(json.dumps([game.model_dump() for game in games]))
+        games = [play(env, policy, seed) for seed in range(20) for policy in env.policies]
+        print(json.dumps([[each.text for each in game.messages] + [game.reward] for game in games]))
     """
     runs = {
         subprocess.run(
             [sys.executable, "-c", textwrap.dedent(code)],
-            env={"PYTHONPATH": str(SOURCE), "PYTHONHASHSEED": seed},
+            env={"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PYTHONHASHSEED": seed},
             check=True,
             capture_output=True,
             text=True,
@@ -271,7 +278,7 @@ def test_games_are_the_same_in_every_process() -> None:
 
 def test_global_random_state_plays_no_part() -> None:
     random.seed(0)
-    first = demonstrate(TicTacToe(), "random", 9)
+    first = play(TicTacToe(), "random", 9)
     random.seed(1)
-    assert demonstrate(TicTacToe(), "random", 9) == first
+    assert play(TicTacToe(), "random", 9) == first
     assert message_of("5").role == "assistant"

@@ -54,6 +54,11 @@ def test_a_batch_by_hand():
     )
 
 
+def test_metrics_keep_the_order_of_the_env():
+    group = Group(id="a", trajectories=[trajectory(win=1.0, draw=0.0), trajectory(win=0.0, bad=1.0, draw=0.0)])
+    assert [name for name in summarize([group]) if name.startswith("env/")] == ["env/win", "env/draw", "env/bad"]
+
+
 def test_nothing_valid_invents_no_reward():
     assert summarize([Group(id="a", trajectories=[trajectory(error="env")])]) == {
         "errors/fraction": 1.0,

@@ -11,7 +11,8 @@ from latih.envs.base import MessageEnv
 from latih.envs.registry import register
 from latih.envs.spaces import Item, text_of
 
-SYSTEM = "Play tic-tac-toe. Squares are 1 to 9. Reply with one empty square."
+SYSTEM = "Tic-tac-toe on squares 1-9. Reply with one free square. Lines: 123 456 789 147 258 369 159 357."
+"""Short, as all that the policy reads: every token is paid for in every prompt."""
 EMPTY = "."
 LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
 OUTCOMES = {"win": "You win.", "draw": "Draw.", "loss": "You lose.", "invalid": "Invalid move."}
@@ -59,19 +60,22 @@ def best_moves(board: str) -> list[int]:
     return [square for square in moves if values[square] == max(values.values())]
 
 
-def render(board: str, side: str, last_move: int | None, list_empty: bool) -> str:
-    """What the policy sees when it is to move.
+def render(board: str, side: str, list_empty: bool) -> str:
+    """What the policy, whose mark is `side`, sees when it is to move.
 
-    `side` is its mark, `last_move` the opponent's last square (0 to 8). With `list_empty`: who holds which
-    squares, and which are empty; without: the board drawn in three rows.
+    With `list_empty`: who holds which squares, and which are free; without: the board drawn in three rows.
+
+    >>> print(render("X.O.X....", "X", True))
+    You:15
+    Foe:3
+    Free:246789
     """
     if list_empty:
-        held = {"You": side, "Opponent": "O" if side == "X" else "X", "Empty": EMPTY}
-        rows = (f"{who}: {' '.join(str(i + 1) for i in range(9) if board[i] == mark)}" for who, mark in held.items())
-        return "\n".join(row.rstrip() for row in rows)
-    rows = (" ".join(board[start : start + 3]) for start in (0, 3, 6))
-    played = "" if last_move is None else f" Opponent played {last_move + 1}."
-    return "\n".join((f"You are {side}.{played}", *rows))
+        held = {"You": side, "Foe": "O" if side == "X" else "X", "Free": EMPTY}
+        return "\n".join(
+            f"{who}:" + "".join(str(i + 1) for i in range(9) if board[i] == mark) for who, mark in held.items()
+        )
+    return "\n".join((f"You are {side}.", *(" ".join(board[start : start + 3]) for start in (0, 3, 6))))
 
 
 @register("tic_tac_toe")
@@ -124,9 +128,9 @@ class TicTacToe(MessageEnv):
         self.mark = "XO"[self.np_random.integers(2)] if self.side == "random" else self.side.upper()
         for _ in range(self.np_random.integers(self.opening + 1) if self.opening else 0):
             self._play(self._draw(empty_squares(self.board)))
-        last_move = None if self._to_move() == self.mark else self._reply()
-        observation = render(self.board, self.mark, last_move, self.list_empty)
-        return [Message(role="system", content=SYSTEM), Message(role="user", content=observation)], {}
+        if self._to_move() != self.mark:
+            self._reply()
+        return [Message(role="system", content=SYSTEM), Message(role="user", content=self._show())], {}
 
     def step(self, action: Item) -> tuple[Item, float, bool, bool, dict[str, Any]]:
         """Put the policy's mark, then the opponent's. Raises RuntimeError after the end of the game."""
@@ -139,10 +143,10 @@ class TicTacToe(MessageEnv):
         self.moves += 1
         if outcome := self._outcome():
             return self._end(outcome)
-        last_move = self._reply()
+        self._reply()
         if outcome := self._outcome():
-            return self._end(outcome, last_move)
-        return render(self.board, self.mark, last_move, self.list_empty), 0.0, False, False, {}
+            return self._end(outcome)
+        return self._show(), 0.0, False, False, {}
 
     def scripted(self, name: str, rng: random.Random) -> str:
         """A legal move: any (`random`), or a perfect one (`expert`)."""
@@ -159,18 +163,18 @@ class TicTacToe(MessageEnv):
     def _draw(self, squares: list[int]) -> int:
         return squares[self.np_random.integers(len(squares))]
 
-    def _reply(self) -> int:
-        square = self._draw(best_moves(self.board) if self.opponent == "minimax" else empty_squares(self.board))
-        self._play(square)
-        return square
+    def _reply(self) -> None:
+        self._play(self._draw(best_moves(self.board) if self.opponent == "minimax" else empty_squares(self.board)))
+
+    def _show(self) -> str:
+        return render(self.board, self.mark, self.list_empty)
 
     def _outcome(self) -> str | None:
         if won := winner(self.board):
             return "win" if won == self.mark else "loss"
         return None if empty_squares(self.board) else "draw"
 
-    def _end(self, outcome: str, last_move: int | None = None) -> tuple[Item, float, bool, bool, dict[str, Any]]:
+    def _end(self, outcome: str) -> tuple[Item, float, bool, bool, dict[str, Any]]:
         self.over = True
         metrics = {name: float(name == outcome) for name in self.rewards} | {"moves": float(self.moves)}
-        observation = f"{OUTCOMES[outcome]}\n{render(self.board, self.mark, last_move, self.list_empty)}"
-        return observation, self.rewards[outcome], True, False, {"metrics": metrics}
+        return f"{OUTCOMES[outcome]}\n{self._show()}", self.rewards[outcome], True, False, {"metrics": metrics}

@@ -11,7 +11,7 @@ def summarize(groups: SequenceOf[Group]) -> dict[str, float]:
     """Numbers over a batch. Rewards, metrics and lengths are of the trajectories that no error ended.
 
     - `reward/mean`, `reward/std` (over trajectories, population), `reward/min`, `reward/max`; absent where all failed.
-    - `env/<name>`: the mean of a metric of the env, over the trajectories that report it.
+    - `env/<name>`: the mean of a metric of the env, over the trajectories that report it; in the env's own order.
     - `rollout/contrast`: the fraction of groups whose valid rewards differ, over all groups.
     - `rollout/truncated`: the fraction cut by tokens, turns, context or the env.
     - `rollout/turns`, `rollout/tokens`: means per trajectory, of model calls and of sampled tokens.
@@ -42,7 +42,7 @@ def summarize(groups: SequenceOf[Group]) -> dict[str, float]:
         "rollout/tokens": statistics.fmean(each.sampled_tokens for each in valid),
         "rollout/sequences": statistics.fmean(len(each.sequences) for each in valid),
     }
-    for name in sorted({name for each in valid for name in each.metrics}):
+    for name in dict.fromkeys(name for each in valid for name in each.metrics):
         result[f"env/{name}"] = statistics.fmean(each.metrics[name] for each in valid if name in each.metrics)
     return result
 
