@@ -15,6 +15,7 @@ from tests.models.conversations import (
     renderer,
     reply,
     result,
+    texts,
     user,
 )
 from tests.models.templates import NAMED, SPECIALS, TEMPLATES, trained
@@ -261,8 +262,7 @@ def test_parse_drops_the_stop_token_and_nothing_else(kind):
 def test_rendered_calls_parse_back(kind, arguments):
     this = renderer(kind)
     call = ToolCall(id="call_0", name="calculator", arguments=arguments)
-    sequence = this.demonstrate([user("hi"), reply("", call)], [CALCULATOR])
-    assert this.parse(sequence.turns[0].ids) == reply("", call)
+    assert this.parse(this.reply(reply("", call))) == reply("", call)
 
 
 def test_text_and_calls_parse_back_in_the_same_tokens():
@@ -270,58 +270,49 @@ def test_text_and_calls_parse_back_in_the_same_tokens():
     message = reply(
         "I ask.", ToolCall(id="call_0", name="f", arguments={"a": 1}), ToolCall(id="call_1", name="g", arguments={})
     )
-    ids = this.demonstrate([user("hi"), message]).turns[0].ids
+    ids = this.reply(message)
     assert this.parse(ids) == message
     assert ids.count(this.tokenizer.encode("<tool_call>")[0]) == 2
 
 
-# Demonstrations -----------------------------------------------------------------------------------------------------
+# Replies that nobody sampled ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(messages=conversations)
 @settings(deadline=None)
-def test_demonstrate_makes_the_tokens_of_the_whole_rendering(kind, messages):
+def test_a_reply_has_the_tokens_of_the_whole_rendering(kind, messages):
     this = renderer(kind)
     messages = unpadded(messages)
-    sequence = this.demonstrate(messages)
-    last = max(i for i, message in enumerate(messages) if message.role == "assistant")
-    assert sequence.messages == messages[: last + 1]
     tail = [] if kind == "llama3" else this.tokenizer.encode("\n")
-    assert sequence.ids + tail == this.render(messages[: last + 1], generate=False)
-    replies = [message for message in messages if message.role == "assistant"]
-    assert len(sequence.turns) == len(replies)
-    for turn, message in zip(sequence.turns, replies, strict=True):
-        assert turn.ids[-1] == this.stop_ids[0]
-        assert turn.logprobs == [0.0] * len(turn.ids)
-        text = message.text.strip() if kind == "llama3" else message.text
-        assert this.parse(turn.ids).text == text
+    for i, message in enumerate(messages):
+        if message.role != "assistant":
+            continue
+        ids = this.reply(message)
+        assert this.render(messages[:i]) + ids + tail == this.render(messages[: i + 1], generate=False)
+        assert ids[-1] == this.stop_ids[0]
+        assert this.parse(ids).text == (message.text.strip() if kind == "llama3" else message.text)
 
 
-@given(messages=conversations)
+@given(text=texts)
 @settings(deadline=None)
-def test_demonstrate_keeps_the_boundary_of_a_reply_that_begins_with_white_space(messages):
+def test_a_reply_that_begins_with_white_space_keeps_its_boundary(text):
     this = renderer("qwen25")
-    sequence = this.demonstrate(messages)
-    prompt = this.render(messages[: next(i for i, m in enumerate(messages) if m.role == "assistant")])
-    assert sequence.turns[0].new_ids == prompt
-    assert this.tokenizer.decode(sequence.ids) + "\n" == this.tokenizer.decode(
-        this.render(sequence.messages, generate=False)
+    messages = [user("hi"), reply(text)]
+    assert this.parse(this.reply(messages[1])).text == text
+    assert this.tokenizer.decode(this.render(messages[:1]) + this.reply(messages[1])) + "\n" == this.tokenizer.decode(
+        this.render(messages, generate=False)
     )
 
 
-def test_demonstrate_tools():
+def test_replies_among_calls_and_results():
     this = renderer("smollm2")
     call = ToolCall(name="calculator", arguments={"expression": "1+1"})
     messages = [user("1+1?"), reply("", call), result("2"), result("again"), reply("2")]
-    sequence = this.demonstrate(messages, [CALCULATOR])
-    assert sequence.ids + this.tokenizer.encode("\n") == this.render(messages, [CALCULATOR], generate=False)
-    assert this.tokenizer.decode(sequence.turns[1].ids) == "2<|im_end|>"
-
-
-def test_demonstrate_wants_a_reply():
-    with pytest.raises(ValueError, match="assistant"):
-        renderer("smollm2").demonstrate([user("hi")])
+    ids = this.render(messages[:1], [CALCULATOR]) + this.reply(messages[1])
+    ids += this.extend(ids, messages[:2], messages[2:4], [CALCULATOR]) + this.reply(messages[4])
+    assert ids + this.tokenizer.encode("\n") == this.render(messages, [CALCULATOR], generate=False)
+    assert this.tokenizer.decode(this.reply(messages[4])) == "2<|im_end|>"
 
 
 # Refusals -----------------------------------------------------------------------------------------------------------

@@ -39,6 +39,9 @@ class CharRenderer:
             )
         return Message(role="assistant", content=text)
 
+    def reply(self, message):
+        return [*ids_of(self._body(message)), STOP]
+
     def _body(self, message):
         calls = [f"CALL {call.name} {json.dumps(call.arguments)}" for call in message.tool_calls]
         return message.text + "".join(calls)
@@ -54,7 +57,11 @@ class ScriptedSampler:
         self.context_length = context_length
         self.delay = delay
         self.log: list[SimpleNamespace] = []
-        self.live = self.most = 0
+        self.live = self.most = self.forgot = 0
+
+    def forget(self):
+        assert not self.live
+        self.forgot += 1
 
     async def sample(self, prompt_ids, params):
         call = SimpleNamespace(prompt=list(prompt_ids), params=params, ids=None)

@@ -21,7 +21,7 @@ def rollouts(make_env, sampler=None, harness=None, deterministic=False, **settin
 
 def one(roll: Rollouts, task=None):
     """The only trajectory of a group of one."""
-    (group,) = roll.run(plan(0, "test", 1, groups=1, tasks=[task] if task else []))
+    (group,) = roll.run(plan(0, "train", 1, groups=1, tasks=[task] if task else []))
     (trajectory,) = group.trajectories
     return trajectory
 

@@ -10,6 +10,7 @@ from latih.core import SamplerError, SamplingParams
 from latih.harnesses import ChatLoop
 from latih.rollout import Gate, Rollouts, RolloutSettings, plan
 from tests.rollout.fakes import CharRenderer, CountEnv, ScriptedSampler
+from tests.rollout.playing import fresh, rollouts
 
 
 class BatchSampler(ScriptedSampler):
@@ -50,7 +51,7 @@ def played(clock: int, **settings):
 
     sampler = BatchSampler(lambda call, prompt: "go" * (1 + len(prompt) % 3), delay=lambda call: jitter.random() * 0.01)
     roll = Rollouts(RolloutSettings(**settings), Slow, ChatLoop(), CharRenderer(), sampler, deterministic=True)
-    groups = roll.run(plan(0, "t", 0, groups=4, size=3))
+    groups = roll.run(plan(0, "train", 0, groups=4, size=3))
     return sampler.batches, [group.model_dump() for group in groups]
 
 
@@ -61,6 +62,15 @@ def test_the_same_seed_gives_the_same_batches_whatever_the_clock_says(settings):
     assert max(len(batch) for batch in first[0]) == min(
         settings.get("max_envs", 12), settings.get("max_model_calls", 12)
     )
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_every_play_begins_with_a_sampler_that_forgot(deterministic):
+    sampler = ScriptedSampler(lambda call, prompt: "go")
+    roll = rollouts(fresh(), sampler, deterministic=deterministic)
+    for _ in range(2):
+        roll.run(plan(0, "train", 0, groups=2, size=2))
+    assert sampler.forgot == 2 * deterministic
 
 
 async def test_a_batch_waits_for_every_live_episode_and_goes_in_order():

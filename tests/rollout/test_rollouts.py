@@ -19,7 +19,7 @@ from latih.core import (
     ToolSchema,
     derive_seed,
 )
-from latih.rollout import TooManyErrors, plan
+from latih.rollout import TooManyErrors, env_seed, plan
 from tests.rollout.fakes import CountEnv, ScriptedSampler
 from tests.rollout.playing import Raising, fresh, one, rollouts
 
@@ -36,7 +36,7 @@ def test_a_group_shares_task_and_seed_and_is_the_whole_record():
     assert [each.index for each in everyone] == [0, 1, 2, 3, 4, 5]
     assert sorted(each.index for each in seen) == [0, 1, 2, 3, 4, 5]
     for i, group in enumerate(groups):
-        assert {each.seed for each in group.trajectories} == {derive_seed(3, "train", 5, "env", i)}
+        assert {each.seed for each in group.trajectories} == {env_seed(3, "train", 5, i)}
         assert {each.task.id for each in group.trajectories} == {tasks[i].id}
     assert {made.options["task"].id for made in env.made} == {"x", "y"}
     first = everyone[0]
@@ -52,12 +52,6 @@ def test_a_group_shares_task_and_seed_and_is_the_whole_record():
     }
     assert {call.params.seed for call in sampler.log} == expected
     assert {call.params.max_tokens for call in sampler.log} == {9}
-
-
-def test_phases_and_steps_share_no_seeds():
-    specs = [spec for phase in ("train", "eval") for step in (0, 1) for spec in plan(0, phase, step, groups=5)]
-    assert len({spec.seed for spec in specs}) == len(specs)
-    assert len({spec.sampling_seed for spec in specs}) == 4
 
 
 def test_envs_with_tools_get_the_message():
@@ -185,7 +179,7 @@ def test_an_env_that_names_the_boundary_itself_is_believed():
 
 def test_faults_of_the_sampler_end_their_own_trajectory_only():
     sampler = ScriptedSampler(lambda call, prompt: OSError("gone") if call == 0 else "go")
-    (group,) = rollouts(fresh(), sampler).run(plan(0, "t", 0, groups=1, size=4))
+    (group,) = rollouts(fresh(), sampler).run(plan(0, "train", 0, groups=1, size=4))
     assert [each.error.kind for each in group.trajectories if each.error] == [SamplerError.kind]
     assert len(group.valid) == 3
 
@@ -199,10 +193,10 @@ def test_a_hung_sampler_has_a_deadline():
 def test_above_the_bound_the_run_stops_with_the_first_traceback_and_everything_closed():
     env = fresh(Raising)
     with pytest.raises(TooManyErrors) as caught:
-        rollouts(env, max_error_fraction=0.25, max_envs=2).run(plan(0, "t", 0, groups=2, size=4))
+        rollouts(env, max_error_fraction=0.25, max_envs=2).run(plan(0, "train", 0, groups=2, size=4))
     text = str(caught.value)
     assert text.startswith(
-        "3 of 8 episodes failed (3 env), more than rollout.max_error_fraction=0.25 allows; the first, t/0/0 "
+        "3 of 8 episodes failed (3 env), more than rollout.max_error_fraction=0.25 allows; the first, train/0/0 "
     )
     assert 'raise ZeroDivisionError("deep inside")' in text
     assert isinstance(caught.value, LatihError)
@@ -212,7 +206,7 @@ def test_above_the_bound_the_run_stops_with_the_first_traceback_and_everything_c
 
 def test_at_the_bound_the_group_goes_on_with_the_rest():
     sampler = ScriptedSampler(lambda call, prompt: OSError("gone") if call == 0 else "go")
-    (group,) = rollouts(fresh(), sampler, max_error_fraction=0.25).run(plan(0, "t", 0, groups=1, size=4))
+    (group,) = rollouts(fresh(), sampler, max_error_fraction=0.25).run(plan(0, "train", 0, groups=1, size=4))
     assert (len(group.trajectories), len(group.valid)) == (4, 3)
 
 
@@ -220,7 +214,7 @@ def test_what_the_user_can_mend_is_told_in_one_line():
     env = fresh()
     sampler = ScriptedSampler(lambda call, prompt: ModelError("the weights are of another model"))
     with pytest.raises(TooManyErrors, match="another model") as caught:
-        rollouts(env, sampler, max_error_fraction=0.0).run(plan(0, "t", 0, groups=1, size=4))
+        rollouts(env, sampler, max_error_fraction=0.0).run(plan(0, "train", 0, groups=1, size=4))
     assert "\n" not in str(caught.value)
     assert all(each.closed == 1 for each in env.made)
 
@@ -228,7 +222,7 @@ def test_what_the_user_can_mend_is_told_in_one_line():
 async def test_cancellation_closes_every_env_soon():
     env = fresh(Hanging, go=threading.Event())
     roll = rollouts(env, step_timeout=60)
-    task = asyncio.create_task(roll.play(plan(0, "t", 0, groups=1, size=3)))
+    task = asyncio.create_task(roll.play(plan(0, "train", 0, groups=1, size=3)))
     while len(env.made) < 3:
         await asyncio.sleep(0.01)
     await asyncio.sleep(0.05)
@@ -262,7 +256,7 @@ def test_live_envs_and_live_model_calls_are_bounded():
 
     sampler = ScriptedSampler(lambda call, prompt: "go", delay=0.002)
     roll = rollouts(Counted, sampler, max_envs=4, max_model_calls=2)
-    roll.run(plan(0, "t", 0, groups=3, size=4))
+    roll.run(plan(0, "train", 0, groups=3, size=4))
     assert most == 4
     assert sampler.most == 2
     assert live == 0

@@ -28,6 +28,7 @@ class Spy:
         self.sampler, self.log = sampler, []
         self.context_length = sampler.context_length
         self.policy_version = sampler.policy_version
+        self.forget = sampler.forget
 
     async def sample(self, prompt_ids, params):
         sample = await self.sampler.sample(prompt_ids, params)
@@ -65,6 +66,21 @@ def test_every_prompt_is_exact_and_the_same_seed_gives_the_same_run(folder, env,
     again, _ = played(folder, env, ChatLoop(window), max_envs=5)
     once_more, _ = played(folder, env, ChatLoop(window), max_envs=5)
     assert [g.model_dump() for g in again] == [g.model_dump() for g in once_more]
+
+
+def test_what_was_played_before_makes_no_difference_when_deterministic(folder):
+    renderer = Renderer.from_folder(folder)
+    policy = Policy.load(folder, train=False, dtype="bfloat16", device="cpu")
+    settings = RolloutSettings.model_validate(SETTINGS)
+    runs = []
+    for first in (plan(0, "eval", 0, groups=5, size=3), []):
+        with Engine(policy, renderer.tokenizer.decode, EngineSettings(kv_cache_gb=0.05)) as engine:
+            rollouts = Rollouts(settings, ENVS["count"], ChatLoop(), renderer, engine, deterministic=True)
+            rollouts.run(first)
+            before = engine.stats()["reused_tokens"]
+            groups = rollouts.run(plan(0, "train", 1, groups=3, size=4))
+            runs.append(([group.model_dump() for group in groups], engine.stats()["reused_tokens"] - before))
+    assert runs[0] == runs[1]
 
 
 def test_a_full_context_truncates(folder):

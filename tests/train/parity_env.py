@@ -13,7 +13,7 @@ class Parity(MessageEnv):
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed, options=options)
-        self.flat = (seed or 0) // 2 % 4 == 0
+        self.flat = (seed or 0) // 4 % 4 == 0  # the two lowest bits tell the phase
         self.turn, self.score = 0, 0
         rules = Message(role="system", content="Say something even, as briefly as you can.")
         return [rules, Message(role="user", content=f"Word {self.np_random.integers(100)}")], {}

@@ -100,6 +100,10 @@ class Sampler(Protocol):
         """Raises SamplerError. A prompt that fills the context gives no tokens and stop reason `context`."""
         ...
 
+    def forget(self) -> None:
+        """Drop what is kept of earlier prompts, so that the answers to later ones do not depend on them."""
+        ...
+
 
 class StepResult(Record):
     """What one training step did."""

@@ -26,7 +26,7 @@ from latih.envs.base import spec_of
 
 T = TypeVar("T", bound=type[Any])
 
-SUPPORT = {"base", "demonstrations", "registry", "seeds", "spaces", "tools"}
+SUPPORT = {"base", "registry", "spaces", "tools"}
 """Modules of this package that are no environments."""
 
 _classes: dict[str, type[Any]] = {}

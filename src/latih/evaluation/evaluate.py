@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from latih.core import Trajectory
@@ -26,7 +27,10 @@ async def evaluate(
     more episodes fail than `rollout.max_error_fraction` allows, or nothing can be measured.
     """
     start = time.perf_counter()
-    player = rollouts if settings.temperature is None else _at_temperature(rollouts, settings.temperature)
+    sampling = rollouts.settings.sampling
+    if settings.temperature is not None:
+        sampling = sampling.model_copy(update={"temperature": settings.temperature})
+    player = replace(rollouts, settings=rollouts.settings.model_copy(update={"sampling": sampling}))
     version = rollouts.sampler.policy_version
     groups = await player.play(plan(settings.seed, "eval", 0, groups=settings.episodes), on_done)
     trajectories = [each for group in groups for each in group.trajectories]
@@ -46,16 +50,3 @@ async def evaluate(
         write_trajectories(folder / EPISODES, trajectories)
         result.save(folder)
     return result
-
-
-def _at_temperature(rollouts: Rollouts, temperature: float) -> Rollouts:
-    sampling = rollouts.settings.sampling.model_copy(update={"temperature": temperature})
-    return Rollouts(
-        rollouts.settings.model_copy(update={"sampling": sampling}),
-        rollouts.make_env,
-        rollouts.harness,
-        rollouts.renderer,
-        rollouts.sampler,
-        env=rollouts.env,
-        deterministic=rollouts.deterministic,
-    )

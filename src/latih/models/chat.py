@@ -12,8 +12,6 @@ import jinja2.sandbox
 
 from latih.core.errors import ModelError
 from latih.core.messages import ImagePart, Message, ToolSchema
-from latih.core.sampling import StopReason
-from latih.core.trajectories import Sequence, Turn
 from latih.models.tokenizer import Tokenizer, read_json
 from latih.models.tools import OPEN, inline_tools, parse_tool_calls
 
@@ -44,7 +42,7 @@ class Renderer:
             raise ModelError(f"the chat template does not compile: {exc}") from exc
         pattern = tokenizer.special_pattern.pattern
         self._names = re.compile(f"(?=(?:{pattern}))(.)", re.DOTALL)
-        user = Message(role="user", content="hello")
+        user = self._user = Message(role="user", content="hello")
         self.native_tools = self._has_native_tools(user)
         """Whether the template shows tools itself; otherwise they go into the system message."""
         self._bare_calls = self.native_tools and OPEN not in template
@@ -54,6 +52,7 @@ class Renderer:
         ends = [tokenizer.special_ids[self._end]] if self._end else []
         self.stop_ids: list[int] = list(dict.fromkeys([*ends, *tokenizer.eos_ids]))
         """The ids that end a reply: the template's end of turn, then the tokenizer's ends of text."""
+        self._before = self._text(self._entries([user], ()), (), True)
 
     @classmethod
     def from_folder(cls, folder: Path, tokenizer: Tokenizer | None = None) -> "Renderer":
@@ -98,42 +97,16 @@ class Renderer:
         text, calls = parse_tool_calls(self.tokenizer.decode(ids), bare=self._bare_calls)
         return Message(role="assistant", content=text, tool_calls=calls)
 
-    def demonstrate(self, messages: SequenceOf[Message], tools: SequenceOf[ToolSchema] = ()) -> Sequence:
-        """A conversation as if the policy had sampled every assistant message in it: data for supervised training.
+    def reply(self, message: Message) -> list[int]:
+        """The tokens of an assistant's message as a policy would sample them, its end of turn included.
 
-        Each such message makes a turn whose `ids` are its tokens with the end of turn, of logprob 0. Messages after
-        the last reply are left out. Raises ValueError where no message is the assistant's.
+        The inverse of `parse`, as far as the template shows all of the message. Raises ModelError where the template
+        does not render a reply as a continuation of its prompt.
         """
-        places = [i for i, message in enumerate(messages) if message.role == "assistant"]
-        if not places:
-            raise ValueError("nothing to demonstrate: no message is the assistant's")
-        turns: list[Turn] = []
-        ids: list[int] = []
-        for last, place in zip([-1, *places], places, strict=False):
-            if last < 0:
-                prompt = self.render(messages[:place], tools)
-            else:
-                prompt = self.extend(ids, messages[: last + 1], messages[last + 1 : place], tools)
-            reply = self._reply(messages[: place + 1], tools)
-            turns.append(
-                Turn(
-                    new_ids=prompt,
-                    ids=reply,
-                    logprobs=[0.0] * len(reply),
-                    policy_version=0,
-                    stop_reason=StopReason.STOP,
-                )
-            )
-            ids += prompt + reply
-        return Sequence(turns=turns, messages=list(messages[: places[-1] + 1]))
-
-    def _reply(self, messages: SequenceOf[Message], tools: SequenceOf[ToolSchema]) -> list[int]:
-        """The tokens of the last message as a reply, up to its end of turn."""
-        prompt = self._text(self._entries(messages[:-1], tools), tools, True)
-        whole = self._text(self._entries(messages, tools), tools, False)
-        if not whole.startswith(prompt):
+        whole = self._text(self._entries([self._user, message], ()), (), False)
+        if not whole.startswith(self._before):
             raise ModelError("the chat template does not render a reply as a continuation of its prompt")
-        ids = self._encode(whole[len(prompt) :])
+        ids = self._encode(whole[len(self._before) :])
         stops = [i for i, token in enumerate(ids) if token in self.stop_ids]
         return ids[: stops[-1] + 1] if stops else ids
 

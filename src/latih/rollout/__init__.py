@@ -4,24 +4,29 @@ from latih.rollout.episode import EnvEpisode
 from latih.rollout.gate import Gate
 from latih.rollout.metrics import constant_reward, summarize
 from latih.rollout.model import BoundedSampler, Completion, RecordedModel
-from latih.rollout.plan import GroupSpec, plan
+from latih.rollout.plan import PHASES, GroupSpec, Phase, env_seed, plan
 from latih.rollout.recorder import Recorder, UnknownCompletion
 from latih.rollout.rollouts import Rollouts, TooManyErrors
+from latih.rollout.script import Script
 from latih.rollout.settings import RolloutSettings
 
 __all__ = [
+    "PHASES",
     "BoundedSampler",
     "Completion",
     "EnvEpisode",
     "Gate",
     "GroupSpec",
+    "Phase",
     "RecordedModel",
     "Recorder",
     "RolloutSettings",
     "Rollouts",
+    "Script",
     "TooManyErrors",
     "UnknownCompletion",
     "constant_reward",
+    "env_seed",
     "plan",
     "summarize",
 ]

@@ -1,10 +1,12 @@
 """The episode that a harness is given: an env behind a thread and a deadline, and a recorded model."""
 
 import contextlib
+import random
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from latih.core import Env, EnvError, HarnessError, Message, RolloutError, StopReason, Task, ToolSchema
+from latih.envs import message_of
 from latih.rollout.answers import Nonsense, checked_reset, checked_step
 from latih.rollout.model import RecordedModel
 from latih.rollout.threads import Hung, Threads
@@ -69,7 +71,7 @@ class EnvEpisode:
 
     async def reset(self) -> list[Message]:
         """Make the env and start it; the first messages. Raises EnvError."""
-        env = self._env = await self._call("the constructor", self._made)
+        env = await self._call("the constructor", self._made)
         self.tools = list(getattr(getattr(env, "unwrapped", env), "tools", ()) or ())
         options = None if self.task is None else {"task": self.task}
         messages, self.metrics = await self._call(
@@ -98,6 +100,14 @@ class EnvEpisode:
             self.finish(StopReason.TURNS)
         return outcome.messages
 
+    async def scripted(self, policy: str, rng: random.Random) -> Message:
+        """What the env's scripted policy would do now. Raises EnvError."""
+        env = self._env
+        if env is None:
+            raise HarnessError("the model was called before reset(): the env has nothing to say yet")
+        bare: Any = getattr(env, "unwrapped", env)
+        return await self._call("scripted()", lambda: message_of(bare.scripted(policy, rng)))
+
     def finish(self, reason: StopReason) -> None:
         """End the episode; the first reason stays."""
         self.stop_reason = self.stop_reason or reason
@@ -108,13 +118,14 @@ class EnvEpisode:
         Where a step hangs, another thread closes the env: a resource freed under a step's feet is better than one
         that is never freed.
         """
-        env, self._env, self._closed = self._env, None, True
+        self._closed = True
         if self._thread.busy and not (self.fault and self.fault.hung):
             with contextlib.suppress(Hung):
                 await self._thread.call(lambda: None, GRACE)
         if self._thread.busy:
             self._threads.give(self._thread)
             self._thread = self._threads.take()
+        env, self._env = self._env, None
         try:
             if env is not None:
                 await self._call("close()", env.close, min(self._timeout, CLOSE_TIMEOUT))
@@ -125,6 +136,8 @@ class EnvEpisode:
         env = self._make()
         if self._closed:  # the constructor came back too late: nobody else knows this env
             env.close()
+        else:  # kept here and not by `reset`, which a cancellation may end before it hears of the env
+            self._env = env
         return env
 
     async def _call(self, what: str, function: Callable[[], T], timeout: float | None = None) -> T:

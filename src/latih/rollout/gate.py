@@ -106,6 +106,10 @@ class Seat:
         """The sampler's."""
         return self.gate.sampler.context_length
 
+    def forget(self) -> None:
+        """The sampler's."""
+        self.gate.sampler.forget()
+
     async def sample(self, prompt_ids: SequenceOf[int], params: SamplingParams) -> Sample:
         """The sampler's answer, when the whole batch has one."""
         return await self.gate.sample(self.index, prompt_ids, params)

@@ -41,6 +41,10 @@ class BoundedSampler:
         """The sampler's."""
         return self.sampler.context_length
 
+    def forget(self) -> None:
+        """The sampler's."""
+        self.sampler.forget()
+
     async def sample(self, prompt_ids: SequenceOf[int], params: SamplingParams) -> Sample:
         """What the sampler says. Raises SamplerError."""
         async with self._places:

@@ -1,9 +1,14 @@
 """The plan of a step: which groups are played, with which seeds."""
 
 from collections.abc import Sequence as SequenceOf
+from typing import Literal, TypeAlias, get_args
 
 from latih.core import Task, derive_seed
 from latih.core.schema import Record
+
+Phase: TypeAlias = Literal["train", "eval", "warm_start"]
+"""What episodes are played for."""
+PHASES: tuple[Phase, ...] = get_args(Phase)
 
 
 class GroupSpec(Record):
@@ -21,11 +26,11 @@ class GroupSpec(Record):
 
 
 def plan(
-    seed: int, phase: str, step: int, *, groups: int, size: int = 1, tasks: SequenceOf[Task] = ()
+    seed: int, phase: Phase, step: int, *, groups: int, size: int = 1, tasks: SequenceOf[Task] = ()
 ) -> list[GroupSpec]:
-    """The groups of one step, all seeds derived from the run's seed, the phase ("train", "eval", ...) and the step.
+    """The groups of one step, all seeds derived from the run's seed, the phase and the step.
 
-    Group `i` plays `tasks[i]`, where there are tasks. Phases share no seeds, by construction.
+    Group `i` plays `tasks[i]`, where there are tasks.
 
     >>> [spec.first for spec in plan(0, "train", 1, groups=3, size=8)]
     [0, 8, 16]
@@ -33,7 +38,7 @@ def plan(
     return [
         GroupSpec(
             id=f"{phase}/{step}/{i}",
-            seed=derive_seed(seed, phase, step, "env", i),
+            seed=env_seed(seed, phase, step, i),
             size=size,
             first=i * size,
             sampling_seed=derive_seed(seed, phase, step, "sampling"),
@@ -41,3 +46,15 @@ def plan(
         )
         for i in range(groups)
     ]
+
+
+def env_seed(seed: int, phase: Phase, step: int, index: int) -> int:
+    """The 63-bit env seed of group `index` of a step.
+
+    Hashed, so that neighbouring run seeds, steps and indices share nothing. The two lowest bits tell the phase, so that
+    no run ever trains on what any run is evaluated on.
+
+    >>> [env_seed(0, phase, 1, 0) % 4 for phase in PHASES]
+    [0, 1, 2]
+    """
+    return derive_seed(seed, phase, step, "env", index) & ~3 | PHASES.index(phase)

@@ -5,6 +5,7 @@ import traceback
 from collections import Counter, deque
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING
 
 from latih.core import (
@@ -26,6 +27,7 @@ from latih.rollout.gate import Gate
 from latih.rollout.model import BoundedSampler, RecordedModel
 from latih.rollout.plan import GroupSpec
 from latih.rollout.recorder import Recorder
+from latih.rollout.script import Script
 from latih.rollout.settings import RolloutSettings
 from latih.rollout.threads import Threads
 
@@ -44,33 +46,27 @@ class TooManyErrors(LatihError):
         self.first = first
 
 
+@dataclass(eq=False)
 class Rollouts:
-    """Plays groups of episodes with one harness, one sampler and as many envs as `settings` allow."""
+    """Plays groups of episodes with one harness, one sampler and as many envs as `settings` allow.
 
-    def __init__(
-        self,
-        settings: RolloutSettings,
-        make_env: Callable[[], Env],
-        harness: Harness,
-        renderer: "Renderer",
-        sampler: Sampler,
-        *,
-        env: str = "env",
-        deterministic: bool = False,
-    ) -> None:
-        """`env` is the name under which trajectories and errors speak of the environment.
+    `dataclasses.replace` makes one that differs from another in a field.
+    """
 
-        `deterministic`: model calls go to the sampler in whole batches ordered by trajectory index (see `Gate`), so
-        that the same seed gives the same run, at the price of waiting for the slowest env.
-        """
-        self.settings = settings
-        self.make_env = make_env
-        self.harness = harness
-        self.renderer = renderer
-        self.sampler = sampler
-        self.env = env
-        self.deterministic = deterministic
-        self.threads = Threads()
+    settings: RolloutSettings
+    make_env: Callable[[], Env]
+    harness: Harness
+    renderer: "Renderer"
+    sampler: Sampler
+    _: KW_ONLY
+    env: str = "env"
+    """The name under which trajectories and errors speak of the environment."""
+    deterministic: bool = False
+    """The sampler first forgets what was played before; then it gets model calls in whole batches, ordered by
+    trajectory index (see `Gate`). So the same seed gives the same run, at the price of waiting for the slowest env."""
+    script: str | None = None
+    """The name of a scripted policy of the env, which then plays instead of the sampler (see `Script`)."""
+    threads: Threads = field(default_factory=Threads, init=False)
 
     def run(self, specs: SequenceOf[GroupSpec], on_done: Callable[[Trajectory], None] | None = None) -> list[Group]:
         """`play`, for callers that have no event loop of their own."""
@@ -87,6 +83,8 @@ class Rollouts:
         table = _Table(len(jobs), self.settings.max_error_fraction, on_done)
         sampler = BoundedSampler(self.sampler, self.settings.max_model_calls, self.settings.model_timeout)
         gate = Gate(sampler, self.settings.max_model_calls) if self.deterministic else None
+        if self.deterministic:
+            self.sampler.forget()
 
         async def work() -> None:
             while jobs:
@@ -134,6 +132,8 @@ class Rollouts:
             max_turns=self.settings.max_turns,
             step_timeout=self.settings.step_timeout,
         )
+        if self.script is not None:
+            model.sampler = Script(episode, self.script, self.renderer, sampler.context_length)
         error: RolloutError | None = None
         try:
             try:

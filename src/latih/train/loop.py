@@ -118,7 +118,7 @@ class _Writer:
         settings = self.config.trainer.warm_start
         assert settings is not None
         with self.events.progress("warm start", settings.steps) as advance:
-            for metrics in warm_start(self.parts.trainer, self.parts.make_env, self.parts.renderer, settings):
+            for metrics in warm_start(self.parts.trainer, self.parts.rollouts, settings):
                 self.log(0, metrics)
                 advance(1)
 

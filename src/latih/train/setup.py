@@ -1,20 +1,19 @@
 """Setting up: the parts that a config asks for, wired together."""
 
-from collections.abc import Callable, Iterator
+import random
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import cast
+from typing import Any
 
 from latih.core.errors import LatihError
-from latih.core.protocols import Env
-from latih.envs import MessageEnv, demonstrate, episode_seed
 from latih.harnesses import ChatLoop
 from latih.inference.engine import Engine
 from latih.models.chat import Renderer
 from latih.models.policy import Policy
 from latih.models.source import resolve_model
 from latih.models.tokenizer import Tokenizer
-from latih.rollout import Rollouts
+from latih.rollout import Rollouts, env_seed
 from latih.tracking import Events, named_progress
 from latih.train.config import Config
 from latih.train.trainer import PolicyTrainer
@@ -24,10 +23,7 @@ from latih.train.trainer import PolicyTrainer
 class Parts:
     """What the loop works with."""
 
-    make_env: Callable[[], Env]
-    renderer: Renderer
     policy: Policy
-    engine: Engine
     rollouts: Rollouts
     trainer: PolicyTrainer
 
@@ -58,15 +54,17 @@ def parts(config: Config, events: Events) -> Iterator[Parts]:
             deterministic=config.deterministic,
         )
         trainer = PolicyTrainer(policy, config.trainer, config.seed)
-        yield Parts(config.env.make, renderer, policy, engine, rollouts, trainer)
+        yield Parts(policy, rollouts, trainer)
 
 
 def _try_out(config: Config) -> None:
-    """Make the env, and play once by the warm start's policy, before anything long begins."""
+    """Make and reset the env, and ask the warm start's policy once, before anything long begins."""
     env, warm_start = config.env.make(), config.trainer.warm_start
+    bare: Any = getattr(env, "unwrapped", env)
     try:
+        env.reset(seed=env_seed(config.seed, "warm_start", 0, 0))
         if warm_start is not None:
-            demonstrate(cast(MessageEnv, env), warm_start.policy, episode_seed(config.seed, "warm_start", 0))
+            bare.scripted(warm_start.policy, random.Random(0))
     except LatihError:
         raise
     except Exception as exc:
