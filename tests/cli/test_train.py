@@ -12,7 +12,9 @@ import pytest
 import yaml
 
 from latih.cli.main import main
+from latih.cli.settings import eval_config
 from latih.data import read_trajectories
+from latih.evaluation import find_source
 from latih.runs import Run
 from latih.runs import checkpoints as checkpoint_io
 from tests.tiny import tiny_model
@@ -72,6 +74,46 @@ def test_dry_run_trains_nothing(tmp_path: Path, quick: list[str], capsys: Captur
     assert yaml.safe_load(out.partition("config\n")[2].partition("\n\nmachine")[0])["trainer"]["steps"] == 2
 
 
+LAST_WORD = """
+from latih.harnesses import harnesses
+
+
+@harnesses.register("last_word")
+class LastWord:
+    async def play(self, episode):
+        new = await episode.reset()
+        while not episode.done:
+            new = await episode.step(await episode.model.chat(new[-1:]))
+"""
+
+
+def test_a_run_is_evaluated_by_its_own_harness(tmp_path: Path, quick: list[str], capsys: Capture) -> None:
+    plugin = tmp_path / "last_word.py"
+    plugin.write_text(LAST_WORD)
+    quick += [f"plugins=[{plugin}]", "harness={id: last_word, args: {}}", "env.args.side=o"]
+    assert main(["train", "tic_tac_toe", "--dry-run", *quick, "harness.id=chat_loop"]) == 0
+    assert "<|im_start|>system" in capsys.readouterr().out
+    assert main(["train", "tic_tac_toe", "--dry-run", *quick]) == 0
+    assert "<|im_start|>system" not in capsys.readouterr().out
+    assert main(["train", "tic_tac_toe", *quick, "trainer.steps=0"]) == 0
+    folder = tmp_path / "runs" / "r"
+    assert main(["eval", str(folder), "tic_tac_toe", "--episodes", "3"]) == 0
+    [made] = (folder / "evaluations" / "by-hand").iterdir()
+    for each in read_trajectories(made / "episodes.parquet"):
+        for sequence in each.sequences:
+            assert [message.role for message in sequence.messages] == ["user", "assistant"]
+            assert sequence.messages[0].text.startswith("You:\nFoe:")  # and the run's own dials
+
+
+def test_another_env_is_played_as_its_own_recipe_says(tmp_path: Path, quick: list[str]) -> None:
+    assert main(["train", "tic_tac_toe", *quick, "trainer.steps=0"]) == 0
+    source = find_source(tmp_path / "runs" / "r")
+    same, other = (eval_config(source, env, [], None) for env in ("tic_tac_toe", "arithmetic_tool"))
+    assert (same.harness.args, same.rollout.sampling.max_tokens) == ({"window": 0}, 8)
+    assert (other.env.id, other.harness.args, other.rollout.sampling.max_tokens) == ("arithmetic_tool", {}, 128)
+    assert other.trainer == same.trainer
+
+
 def test_eval_of_a_model(tmp_path: Path, tiny: Path, capsys: Capture) -> None:
     words = [f"run.folder={tmp_path}", "inference.kv_cache_gb=0.05", "trainer.policy.model.dtype=float32"]
     assert main(["eval", str(tiny), "tic_tac_toe", "--episodes", "3", *words]) == 0
@@ -90,6 +132,10 @@ def test_eval_of_a_model(tmp_path: Path, tiny: Path, capsys: Capture) -> None:
         (["tic_tac_toe", "trainer.steps=many"], "trainer.steps='many': expected a valid integer"),
         (["tic_tac_toe", "env.args.oponent=minimax"], "has no dial 'oponent': did you mean 'opponent'"),
         (["tic_tac_toe", "env.args.opponent=nobody"], "opponent"),
+        (["tic_tac_toe", "harness.id=chatloop"], "unknown harness 'chatloop': did you mean 'chat_loop'?"),
+        (["tic_tac_toe", "harness.args.windw=1"], "chat_loop has no dial 'windw': did you mean 'window'?"),
+        (["tic_tac_toe", "trainer.warm_start.policy=exprt"], "no scripted policy 'exprt': did you mean 'expert'?"),
+        (["tic_tac_toe", "plugins=[nowhere.py]"], "no such file: "),
         (["tic_tac_toe", "trainer.policy.model.path=/no/such/model"], "no model at '/no/such/model'"),
         (["tic_tac_toe", "tracking.loggers=[tensorbord]"], "unknown logger 'tensorbord': did you mean 'tensorboard'?"),
         (

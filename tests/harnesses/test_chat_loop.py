@@ -3,7 +3,7 @@
 import pytest
 
 from latih.core import ConfigError, Message
-from latih.harnesses import ChatLoop, harnesses
+from latih.harnesses import ChatLoop, HarnessSettings, harnesses
 
 SYSTEM = Message(role="system", content="rules")
 
@@ -57,7 +57,24 @@ async def test_a_window_keeps_the_system_message_and_the_last_exchanges():
     assert memoryless.prompts == [["rules", "0"], ["rules", "1"], ["rules", "2"]]
 
 
-def test_harnesses_are_known_by_name():
-    assert isinstance(harnesses.get("chat_loop")(window=2), ChatLoop)
-    with pytest.raises(ConfigError, match="did you mean 'chat_loop'"):
-        harnesses.get("chat_lop")
+def test_settings_choose_a_harness():
+    assert HarnessSettings().make().window is None
+    assert isinstance(harnesses.get("chat_loop"), type)
+    harness = HarnessSettings(id="chat_loop", args={"window": 2}).make()
+    assert (type(harness), harness.window) == (ChatLoop, 2)
+
+
+@pytest.mark.parametrize(
+    ("id", "args", "message"),
+    [
+        ("chat_lop", {}, "unknown harness 'chat_lop': did you mean 'chat_loop'?"),
+        ("chat_loop", {"windw": 1}, "chat_loop has no dial 'windw': did you mean 'window'? (it takes window)"),
+        ("chat_loop", {"window": -1}, "chat_loop: window=-1: Input should be greater than or equal to 0"),
+        ("chat_loop", {"window": "x"}, "chat_loop: window='x': Input should be a valid integer"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(id, args, message):
+    with pytest.raises(ConfigError) as caught:
+        HarnessSettings(id=id, args=args).make()
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)

@@ -44,6 +44,14 @@ def test_null_and_sections_can_be_overridden():
     assert (merged.lr, merged.warmup_steps) == (3e-4, 2)
 
 
+def test_another_id_begins_without_the_args_of_the_one_before():
+    assert resolve("tic_tac_toe").harness.args == {"window": 0}
+    assert resolve("tic_tac_toe", ["harness.id=mine"]).harness.args == {}
+    for own in (["harness.args.a=1", "harness.id=mine"], ["harness={id: mine, args: {a: 1}}"]):
+        assert resolve("tic_tac_toe", own).harness.args == {"a": 1}
+    assert resolve("tic_tac_toe", ["harness.id=chat_loop"]).harness.args == {"window": 0}
+
+
 def test_override_leaves_its_argument_alone():
     tree = {"a": {"b": 1}}
     assert override(tree, ["a.b=2", "a.c=x"]) == {"a": {"b": 2, "c": "x"}}
@@ -117,6 +125,31 @@ def test_broken_yaml_files(tmp_path):
 def test_several_mistakes_are_counted():
     with pytest.raises(ConfigError, match=r"lr='x': expected a valid number \(and 1 more\)"):
         resolve("tic_tac_toe", ["trainer.optimizer.lr=x", "trainer.minibatches=y"])
+
+
+PLUGIN = """
+from latih.train.advantages import advantages, episodic
+
+
+@advantages.register("my_own")
+@episodic
+def my_own(returns):
+    return returns
+"""
+
+
+def test_a_plugin_registers_what_the_settings_name(tmp_path):
+    plugin = tmp_path / "my_advantage.py"
+    plugin.write_text(PLUGIN)
+    own = ["trainer.algorithm.advantage=my_own", f"plugins=[{plugin}]"]
+    config = resolve("tic_tac_toe", own)
+    assert config.trainer.algorithm.advantage == "my_own"
+    assert resolve("tic_tac_toe", own) == config  # its file is run once
+    with pytest.raises(ConfigError, match="plugins='x': expected a valid list"):
+        resolve("tic_tac_toe", ["plugins=x"])
+    plugin.with_name("broken.py").write_text("import no_such_module")
+    with pytest.raises(ConfigError, match=r"broken.py cannot be imported: ModuleNotFoundError: .*no_such_module"):
+        resolve("tic_tac_toe", [f"plugins=[{plugin.with_name('broken.py')}]"])
 
 
 def test_dotted_keys_reach_optional_sections():

@@ -120,7 +120,8 @@ def _run(args: argparse.Namespace) -> int:
 def _interruptible() -> Iterator[None]:
     """A terminated process (SIGTERM) cleans up as an interrupted one does."""
     try:
-        previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        # by way of SIGINT, which asyncio turns into an orderly end when it runs
+        previous = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     except ValueError:  # not in the main thread: a caller's own process
         yield
         return

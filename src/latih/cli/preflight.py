@@ -1,16 +1,18 @@
 """What is checked before anything long begins, so that a mistake costs seconds."""
 
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from latih.core import ConfigError, Message
-from latih.envs.spaces import messages_of
+from latih.core import ConfigError, Sample, SamplingParams, StopReason
 from latih.models.chat import Renderer
 from latih.models.config import DecoderConfig
 from latih.models.device import pick_device, pick_dtype
 from latih.models.source import resolve_model
-from latih.rollout import plan
+from latih.rollout import Rollouts, plan
 from latih.tracking import Events, find_loggers, named_progress
 from latih.train.config import Config
+from latih.train.setup import try_out
 
 
 @dataclass(frozen=True)
@@ -21,32 +23,29 @@ class Preflight:
     """The model's folder."""
     computes: str
     """Device and compute type."""
-    messages: list[Message]
-    """The first observation of the first training episode."""
     prompt: str
-    """As it is rendered."""
+    """What the harness shows the policy first, in the first training episode."""
     prompt_tokens: int
     context_length: int
 
 
 def preflight(config: Config, events: Events) -> Preflight:
-    """Check loggers, device, env, model and context. Raises LatihError, in one line, for the first fault."""
+    """Check loggers, device, env, harness, model and context. Raises LatihError, in one line, for the first fault."""
     find_loggers(config.tracking)
     device = pick_device(config.trainer.policy.model.device)
     dtype = pick_dtype(config.trainer.policy.model.dtype, device)
-    env = config.env.make()
-    try:
-        seed = plan(config.seed, "train", 1, groups=1)[0].seed
-        messages = messages_of(env.reset(seed=seed)[0])
-        tools = list(env.tools)
-    except Exception as exc:
-        raise ConfigError(f"env {config.env.id} cannot be reset: {type(exc).__name__}: {exc}") from exc
-    finally:
-        env.close()
+    try_out(config)
     with named_progress(events) as told:
         folder = resolve_model(config.trainer.policy.model.path, told)
     renderer = Renderer.from_folder(folder)
-    ids = renderer.render(messages, tools)
+    probe = _Probe()
+    settings = config.rollout.model_copy(update={"max_error_fraction": 1.0})
+    rollouts = Rollouts(settings, config.env.make, config.harness.make(), renderer, probe, env=f"env {config.env.id}")
+    [group] = rollouts.run(plan(config.seed, "train", 1, groups=1))
+    if probe.prompt is None:
+        error = group.trajectories[0].error
+        raise ConfigError(error.message.partition("\n")[0] if error else "the harness asks the policy for nothing")
+    ids = probe.prompt
     longest = DecoderConfig.from_folder(folder).context_length
     context = min(config.inference.context_length or longest, longest)
     if len(ids) >= context:
@@ -58,8 +57,24 @@ def preflight(config: Config, events: Events) -> Preflight:
     return Preflight(
         model=str(folder),
         computes=f"{str(dtype).removeprefix('torch.')} on {device}",
-        messages=messages,
         prompt=renderer.tokenizer.decode(ids),
         prompt_tokens=len(ids),
         context_length=context,
     )
+
+
+class _Probe:
+    """A sampler that keeps the first prompt, and has no room for an answer."""
+
+    policy_version = 0
+    context_length = sys.maxsize
+
+    def __init__(self) -> None:
+        self.prompt: list[int] | None = None
+
+    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams) -> Sample:
+        self.prompt = self.prompt or list(prompt_ids)
+        return Sample(ids=[], logprobs=[], stop_reason=StopReason.CONTEXT, policy_version=0)
+
+    def forget(self) -> None:
+        pass

@@ -22,7 +22,7 @@ def resumed_config(run: Run, overrides: Sequence[str]) -> Config:
 
 
 def eval_config(source: Source, env: str, overrides: Sequence[str], episodes: int | None) -> Config:
-    """How a policy is evaluated on an env: as it was trained, where it was, or as the env's recipe says.
+    """How a policy is evaluated on an env: as it was trained there, or else as the env's recipe says.
 
     Raises ConfigError.
     """
@@ -31,8 +31,8 @@ def eval_config(source: Source, env: str, overrides: Sequence[str], episodes: in
     asked = resolve(env)
     if source.config:
         tree = dict(source.config)
-        if _env_id(tree) != asked.env.id:
-            tree["env"] = asked.env.model_dump(mode="json")
+        if _env_id(tree) != asked.env.id:  # how another env is played is that env's affair
+            tree |= {name: asked.as_dict()[name] for name in ("env", "harness", "rollout")}
     else:
         tree = override(asked.as_dict(), [])
         tree["trainer"]["policy"]["model"]["path"] = source.model

@@ -4,23 +4,17 @@ A built-in env is one file (or folder) of this package, named as the env: `tic_t
 which is `latih/TicTacToe-v0` to Gymnasium. Nothing but that file knows of it, and it is imported when asked for.
 """
 
-import hashlib
 import importlib
-import importlib.util
 import inspect
-import os
 import pkgutil
-import sys
-import threading
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, TypeVar
 
 import gymnasium
-from pydantic import ValidationError
 
 from latih.core import ConfigError, Env, nearest
+from latih.core.plugins import build, load_module
 from latih.core.schema import Record
 from latih.envs.base import spec_of
 
@@ -31,7 +25,6 @@ SUPPORT = {"base", "registry", "spaces", "tools"}
 
 _classes: dict[str, type[Any]] = {}
 _ids: dict[str, str] = {}
-_loading = threading.RLock()
 
 
 class EnvSettings(Record):
@@ -110,21 +103,7 @@ def make(spec: str, **args: Any) -> Env:
     Raises ConfigError: unknown names (with the nearest), files that fail to import, unknown or wrong dials.
     """
     cls = find(spec)
-    parameters = inspect.signature(cls).parameters
-    if not any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
-        for name in args:
-            if name not in parameters:
-                raise ConfigError(f"{spec} has no dial {name!r}: {nearest(name, parameters)}" + _accepted(parameters))
-    try:
-        env = cls(**args)
-    except ConfigError:
-        raise
-    except ValidationError as exc:
-        first = exc.errors()[0]
-        where = ".".join(str(each) for each in first["loc"])
-        raise ConfigError(f"{spec}: {where}={first['input']!r}: {first['msg']}") from exc
-    except Exception as exc:
-        raise ConfigError(f"{spec} cannot be made: {_line(exc)}" + _accepted(parameters)) from exc
+    env = build(spec, cls, args)
     if not isinstance(env, Env):
         raise ConfigError(f"{spec} is no environment over messages: subclass latih.envs.MessageEnv")
     if isinstance(env, gymnasium.Env):
@@ -136,13 +115,13 @@ def find(spec: str) -> type[Any]:
     """The class that `spec` names. Raises ConfigError."""
     place, colon, name = spec.rpartition(":")
     if colon:
-        return _attribute(spec, _load_file(Path(place)) if place.endswith(".py") else _load_module(place), name)
+        return _attribute(spec, load_module(place), name)
     if spec.endswith(".py"):
-        module = _load_file(Path(spec))
+        module = load_module(spec)
         raise ConfigError(f"say which class of the file: {spec}:{' or '.join(_defined(module)) or 'Class'}")
     name = _ids.get(spec, spec)
     if name not in _classes and name in builtin_names():
-        _load_module(f"latih.envs.{name}")
+        load_module(f"latih.envs.{name}")
     if name in _classes:
         return _classes[name]
     known = _ids if "/" in spec else {*_classes, *builtin_names()}
@@ -177,52 +156,6 @@ def _path(cls: Any) -> str:
 
 def _camel(name: str) -> str:
     return "".join(word.capitalize() for word in name.split("_"))
-
-
-def _line(exc: BaseException) -> str:
-    first = str(exc).strip().partition("\n")[0]
-    return f"{type(exc).__name__}: {first}" if first else type(exc).__name__
-
-
-def _accepted(parameters: Iterable[str]) -> str:
-    names = ", ".join(parameters)
-    return f" (it takes {names})" if names else " (it takes none)"
-
-
-def _load_file(path: Path) -> ModuleType:
-    path = path.expanduser().resolve()
-    if not path.is_file():
-        raise ConfigError(f"no such file: {path}")
-    # One module per path: a file that is named twice in a process registers its environments once.
-    name = f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
-    with _loading:
-        if name in sys.modules:
-            return sys.modules[name]
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = sys.modules[name] = importlib.util.module_from_spec(spec)
-        _search(path.parent)
-        try:
-            spec.loader.exec_module(module)
-        except (Exception, SystemExit) as exc:
-            del sys.modules[name]
-            raise ConfigError(f"{path} cannot be imported: {_line(exc)}") from exc
-        return module
-
-
-def _load_module(name: str) -> ModuleType:
-    _search(Path.cwd())
-    try:
-        return importlib.import_module(name)
-    except (Exception, SystemExit) as exc:
-        raise ConfigError(f"{name} cannot be imported: {_line(exc)}") from exc
-
-
-def _search(folder: Path) -> None:
-    """Let modules beside the user's file be imported, behind everything installed."""
-    if os.fspath(folder) not in sys.path:
-        sys.path.append(os.fspath(folder))
 
 
 def _defined(module: ModuleType) -> list[str]:

@@ -7,9 +7,10 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from latih.core import ConfigError, Env, Harness, LatihError, Task, Trajectory
+from latih.core.plugins import load_module
 from latih.core.schema import Record
 from latih.evaluation.source import Source, find_source
-from latih.harnesses import ChatLoop
+from latih.harnesses import HarnessSettings
 from latih.inference.engine import Engine
 from latih.inference.settings import EngineSettings
 from latih.models.chat import Renderer
@@ -25,6 +26,7 @@ class AgentSettings(Record):
     """How an agent computes and plays. The names are those of a run's configuration."""
 
     policy: PolicySettings = PolicySettings()
+    harness: HarnessSettings = HarnessSettings()
     rollout: RolloutSettings = RolloutSettings()
     inference: EngineSettings = EngineSettings()
     deterministic: bool = False
@@ -33,8 +35,11 @@ class AgentSettings(Record):
     def of_run(cls, config: dict[str, Any]) -> "AgentSettings":
         """The settings that a run was trained under. Raises ConfigError where they are damaged."""
         try:
+            for place in config.get("plugins", []):
+                load_module(place)
             return cls(
                 policy=config["trainer"]["policy"],
+                harness=config.get("harness", {}),
                 rollout=config["rollout"],
                 inference=config["inference"],
                 deterministic=config.get("deterministic", False),
@@ -58,11 +63,14 @@ class Agent:
         harness: Harness | None = None,
         name: str = "",
     ) -> None:
-        """`name` says where the weights come from. Raises ConfigError where the memory is too small."""
+        """`harness` plays instead of the one that the settings name; `name` says where the weights come from.
+
+        Raises ConfigError where there is no such harness, or the memory is too small.
+        """
         self.policy = policy
         self.renderer = renderer
         self.settings = settings
-        self.harness: Harness = harness or ChatLoop()
+        self.harness = harness or settings.harness.make()
         self.name = name
         self.engine = Engine(policy, tokenizer.decode, settings.inference)
 
@@ -82,6 +90,7 @@ class Agent:
         """
         source = path if isinstance(path, Source) else find_source(path)
         settings = settings or (AgentSettings.of_run(source.config) if source.config else AgentSettings())
+        harness = harness or settings.harness.make()
         folder = resolve_model(source.model, told)
         tokenizer = Tokenizer.from_folder(folder)
         renderer = Renderer.from_folder(folder, tokenizer)

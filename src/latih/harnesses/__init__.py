@@ -1,6 +1,6 @@
 """Harnesses: who plays an episode. A new one is one file and its registration."""
 
 from latih.harnesses.chat_loop import ChatLoop
-from latih.harnesses.registry import harnesses
+from latih.harnesses.registry import HarnessSettings, harnesses
 
-__all__ = ["ChatLoop", "harnesses"]
+__all__ = ["ChatLoop", "HarnessSettings", "harnesses"]

@@ -1,5 +1,9 @@
 """The default harness: reset, then chat and step until the episode is over."""
 
+from typing import Annotated
+
+from pydantic import Field, validate_call
+
 from latih.core import Episode, Message
 from latih.harnesses.registry import harnesses
 
@@ -15,15 +19,10 @@ class ChatLoop:
     A reply that was cut by `max_tokens` is given to the env like any other: the env judges it. The episode bounds its
     turns itself, and a full context ends it by the exception that `chat` raises.
 
-    >>> ChatLoop(window=-1)
-    Traceback (most recent call last):
-        ...
-    ValueError: window is -1, but a window has 0 exchanges or more
     """
 
-    def __init__(self, window: int | None = None) -> None:
-        if window is not None and window < 0:
-            raise ValueError(f"window is {window}, but a window has 0 exchanges or more")
+    @validate_call
+    def __init__(self, window: Annotated[int, Field(ge=0)] | None = None) -> None:
         self.window = window
 
     async def play(self, episode: Episode) -> None:

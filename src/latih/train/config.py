@@ -1,6 +1,7 @@
 """The configuration of a run: every room's settings in one tree, from a recipe and dotted overrides."""
 
 import difflib
+import functools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
@@ -12,11 +13,13 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from latih.core.errors import ConfigError
+from latih.core.plugins import load_module
 from latih.core.registry import nearest
 from latih.core.schema import Record
 from latih.envs import EnvSettings, find
 from latih.envs.registry import builtin_names
 from latih.evaluation import EvaluationSettings
+from latih.harnesses import HarnessSettings
 from latih.inference.settings import EngineSettings
 from latih.rollout import RolloutSettings
 from latih.runs import RunSettings
@@ -30,7 +33,11 @@ class Config(Record):
     seed: int = 0
     deterministic: bool = False
     """Batches are put together by trajectory index, not by arrival: a resumed run equals an unbroken one exactly."""
+    plugins: list[str] = []
+    """Files or modules of one's own, imported first: they register what the settings name, such as an advantage
+    estimator, a harness or a logger."""
     env: EnvSettings
+    harness: HarnessSettings = HarnessSettings()
     rollout: RolloutSettings = RolloutSettings()
     inference: EngineSettings = EngineSettings()
     trainer: TrainerSettings = TrainerSettings()
@@ -57,28 +64,26 @@ def resolve(target: str, overrides: Sequence[str] = (), *, long: bool = False) -
 
 
 def override(tree: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
-    """A copy of the tree with `dotted.key=value` put in. Raises ConfigError where one is no such pair."""
-    tree = _merged({}, tree)
-    for each in overrides:
-        key, equals, text = each.partition("=")
-        key = key.strip()
-        if not equals or not all(key.split(".")):
-            raise ConfigError(f"{each!r} is no override: write key=value, such as trainer.optimizer.lr=1e-4")
-        try:
-            value = yaml.load(text, _Loader)
-        except yaml.YAMLError as exc:
-            raise ConfigError(f"the value of {key} cannot be read as YAML: {text!r} ({_problem(exc)})") from None
-        for part in reversed(key.split(".")):
-            value = {part: value}
-        tree = _merged(tree, value)
-    return tree
+    """A copy of the tree with `dotted.key=value` put in. Raises ConfigError where one is no such pair.
+
+    Another `id` (of the env, of the harness) begins without the `args` of the one that it replaces.
+    """
+    changes = [_change(each) for each in overrides]
+    done = functools.reduce(_merged, changes, tree)
+    for name in ("env", "harness"):
+        before, after = tree.get(name), done.get(name)
+        if isinstance(before, dict) and isinstance(after, dict) and before.get("id") != after.get("id"):
+            tree = tree | {name: {}}
+    return functools.reduce(_merged, changes, _merged({}, tree))
 
 
 def validate(tree: dict[str, Any]) -> Config:
     """The config that plain data makes. Raises ConfigError: unknown keys with the nearest, wrong types by name."""
-    env = tree.get("env")
+    plugins, env = tree.get("plugins"), tree.get("env")
+    for place in plugins if isinstance(plugins, list) else []:
+        load_module(str(place))
     if isinstance(env, dict) and isinstance(env.get("id"), str):
-        find(env["id"])  # a user's file is imported first: it may register what the settings name
+        find(env["id"])  # its file may register what the settings name, too
     try:
         config = Config.model_validate(tree)
     except ValidationError as exc:
@@ -106,6 +111,20 @@ class _Loader(yaml.SafeLoader):
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"^[-+]?(\d+(\.\d*)?|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
 )
+
+
+def _change(override: str) -> dict[str, Any]:
+    key, equals, text = override.partition("=")
+    key = key.strip()
+    if not equals or not all(key.split(".")):
+        raise ConfigError(f"{override!r} is no override: write key=value, such as trainer.optimizer.lr=1e-4")
+    try:
+        value = yaml.load(text, _Loader)
+    except yaml.YAMLError as exc:
+        raise ConfigError(f"the value of {key} cannot be read as YAML: {text!r} ({_problem(exc)})") from None
+    for part in reversed(key.split(".")):
+        value = {part: value}
+    return value  # type: ignore[no-any-return]
 
 
 def _shelf() -> Any:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from latih.core.errors import LatihError
-from latih.harnesses import ChatLoop
 from latih.inference.engine import Engine
 from latih.models.chat import Renderer
 from latih.models.policy import Policy
@@ -32,9 +31,10 @@ class Parts:
 def parts(config: Config, events: Events) -> Iterator[Parts]:
     """Load the model and start the engine, which stops at the end of the block.
 
-    Raises ConfigError for an env, dial or device that is not there, ModelError for a model that is missing or broken.
+    Raises ConfigError for an env, harness, dial or device that is not there, ModelError for a model that is missing or
+    broken.
     """
-    _try_out(config)
+    try_out(config)
     settings = config.trainer.policy
     with named_progress(events) as progress:
         folder = resolve_model(settings.model.path, progress)
@@ -47,7 +47,7 @@ def parts(config: Config, events: Events) -> Iterator[Parts]:
         rollouts = Rollouts(
             config.rollout,
             config.env.make,
-            ChatLoop(),
+            config.harness.make(),
             renderer,
             engine,
             env=config.env.id,
@@ -57,8 +57,12 @@ def parts(config: Config, events: Events) -> Iterator[Parts]:
         yield Parts(policy, rollouts, trainer)
 
 
-def _try_out(config: Config) -> None:
-    """Make and reset the env, and ask the warm start's policy once, before anything long begins."""
+def try_out(config: Config) -> None:
+    """Make the harness and the env, reset it, and ask the warm start's policy once, before anything long begins.
+
+    Raises ConfigError for what is not there, LatihError where the env fails.
+    """
+    config.harness.make()
     env, warm_start = config.env.make(), config.trainer.warm_start
     bare: Any = getattr(env, "unwrapped", env)
     try:
