@@ -26,12 +26,12 @@ def test_jsonl_is_always_written_and_flushed(tmp_path: Path) -> None:
     ]
 
 
-def scalars(folder: Path) -> list[tuple[int, float]]:
+def scalars(folder: Path, name: str = "reward") -> list[tuple[int, float]]:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    events = EventAccumulator(str(folder / "tensorboard"))
+    events = EventAccumulator(str(folder / "tensorboard" / name.rpartition("/")[0]))
     events.Reload()
-    return [(each.step, each.value) for each in events.Scalars("reward")]
+    return [(each.step, each.value) for each in events.Scalars(name)]
 
 
 def test_tensorboard_drops_what_a_resumed_run_makes_again(tmp_path: Path) -> None:
@@ -42,6 +42,46 @@ def test_tensorboard_drops_what_a_resumed_run_makes_again(tmp_path: Path) -> Non
     with Tracker(info(tmp_path, ["tensorboard"], resumed=1), pytest.fail) as tracker:
         tracker.log(2, {"reward": 20.0})
     assert scalars(tmp_path) == [(1, 1.0), (2, 20.0)]
+
+
+def test_metrics_with_an_axis_of_their_own_are_drawn_over_it(tmp_path: Path) -> None:
+    for resumed in (None, 0):
+        with Tracker(info(tmp_path, ["tensorboard"], resumed=resumed), pytest.fail) as tracker:
+            for step in (1, 2, 3) if resumed is None else ():
+                tracker.log(0, {"warm/step": step, "warm/loss": step / 2}, axis="warm/step")
+            tracker.log(1, {"reward": 1.0})
+    assert scalars(tmp_path, "warm/loss") == [(1, 0.5), (2, 1.0), (3, 1.5)]  # and resuming cuts none of it
+    assert scalars(tmp_path) == [(1, 1.0)]
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert rows[1] == {"step": 0, "warm/step": 2.0, "warm/loss": 1.0}
+
+
+def test_wandb_is_told_over_what_each_metric_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import wandb
+
+    class Run:
+        def __init__(self) -> None:
+            self.axes: dict[str, str] = {}
+            self.rows: list[dict[str, float]] = []
+
+        def define_metric(self, name: str, step_metric: str) -> None:
+            assert name not in self.axes
+            self.axes[name] = step_metric
+
+        def log(self, row: dict[str, float]) -> None:
+            self.rows.append(row)
+
+        def finish(self) -> None:
+            pass
+
+    run = Run()
+    monkeypatch.setattr(wandb, "init", lambda **_: run)
+    with Tracker(info(tmp_path, ["wandb"]), pytest.fail) as tracker:
+        for step in (1, 2):
+            tracker.log(0, {"warm/step": step, "warm/loss": 0.5}, axis="warm/step")
+        tracker.log(1, {"reward": 1.0, "env/win": 0.0})
+    assert run.axes == {"warm/loss": "warm/step", "reward": "step", "env/win": "step"}
+    assert [row["step"] for row in run.rows] == [0, 0, 1]
 
 
 def test_tensorboard_does_not_need_torch(tmp_path: Path) -> None:
@@ -106,7 +146,7 @@ class Failing:
     def __init__(self, _: RunInfo) -> None:
         self.seen: list[int] = []
 
-    def log(self, step: int, metrics: Mapping[str, float]) -> None:
+    def log(self, step: int, metrics: Mapping[str, float], axis: str | None = None) -> None:
         if step == 2:
             raise RuntimeError("server gone\nsecond line")
         self.seen.append(step)

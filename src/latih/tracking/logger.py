@@ -25,7 +25,9 @@ class RunInfo:
 class Logger(Protocol):
     """Takes the numbers of each step somewhere. The numbers are final: a logger never averages or sums."""
 
-    def log(self, step: int, metrics: Mapping[str, float]) -> None: ...
+    def log(self, step: int, metrics: Mapping[str, float], axis: str | None = None) -> None:
+        """`axis`: which of the metrics the others are drawn over, where that is not the training step."""
+        ...
 
     def close(self) -> None: ...
 

@@ -31,11 +31,11 @@ class Tracker:
                 raise
             raise LatihError(f"logger {name!r} cannot start: {_line(exc)}; leave it out of tracking.loggers") from exc
 
-    def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Record a step. Raises LatihError where metrics.jsonl cannot be written."""
+    def log(self, step: int, metrics: Mapping[str, float], axis: str | None = None) -> None:
+        """Record a step; `axis` as in `Logger.log`. Raises LatihError where metrics.jsonl cannot be written."""
         for name, logger in list(self._loggers.items()):
             try:
-                logger.log(step, metrics)
+                logger.log(step, metrics, axis)
             except Exception as exc:
                 if name == "jsonl":
                     full = isinstance(exc, OSError) and exc.errno == errno.ENOSPC

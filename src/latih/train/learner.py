@@ -124,7 +124,8 @@ class Learner:
         )
 
     def _logprobs(self, micro: MicroBatch, entropy_gradient: bool = False) -> tuple[Tensor, Tensor]:
-        hidden_ND = self.policy.forward(micro.ids_N, micro.positions_N, PackedCausal(micro.lengths, micro.parents))
+        attention = PackedCausal(micro.lengths, micro.parents, self.policy.device)
+        hidden_ND = self.policy.forward(micro.ids_N, micro.positions_N, attention)
         # index_select adds its gradients up in a fixed order; indexing does not
         hidden_MD = hidden_ND.index_select(0, micro.at_M)
         logprobs_of = partial(self.policy.token_logprobs, entropy_gradient=entropy_gradient)

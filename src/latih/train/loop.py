@@ -119,7 +119,7 @@ class _Writer:
         assert settings is not None
         with self.events.progress("warm start", settings.steps) as advance:
             for metrics in warm_start(self.parts.trainer, self.parts.rollouts, settings):
-                self.log(0, metrics)
+                self.log(0, metrics, axis="warm_start/step")
                 advance(1)
 
     def measured(self, step: int) -> bool:

@@ -14,7 +14,7 @@ class JsonlLogger:
     def __init__(self, info: RunInfo) -> None:
         self._file = (info.folder / "metrics.jsonl").open("a", encoding="utf-8")
 
-    def log(self, step: int, metrics: Mapping[str, float]) -> None:
+    def log(self, step: int, metrics: Mapping[str, float], axis: str | None = None) -> None:
         """Raises OSError, for instance where the disk is full."""
         row = {name: float(value) if math.isfinite(value) else None for name, value in metrics.items()}
         self._file.write(json.dumps({"step": step, **row}) + "\n")

@@ -11,7 +11,8 @@ from latih.tracking.logger import RunInfo, loggers, missing
 class WandbLogger:
     """One W&B run per folder name; a resumed run continues it.
 
-    W&B cannot take steps back: of steps that were cut and made again, it keeps what it saw first where it is online.
+    W&B's own step only counts the calls, since it can neither go back nor take two rows of one step: each metric is
+    told over which other one it is drawn. Steps that were cut and made again are there twice.
     """
 
     def __init__(self, info: RunInfo) -> None:
@@ -20,6 +21,7 @@ class WandbLogger:
         except ImportError:
             raise missing("wandb") from None
         settings = info.settings
+        self._known: set[str] = set()
         self._run: Any = wandb.init(
             project=settings.project,
             entity=settings.entity,
@@ -33,9 +35,12 @@ class WandbLogger:
             settings=wandb.Settings(silent=True, console="off"),
         )
 
-    def log(self, step: int, metrics: Mapping[str, float]) -> None:
+    def log(self, step: int, metrics: Mapping[str, float], axis: str | None = None) -> None:
         """Queue the numbers; W&B's own process sends or stores them."""
-        self._run.log(dict(metrics), step=step)
+        for name in metrics.keys() - self._known - {axis}:
+            self._run.define_metric(name, step_metric=axis or "step")
+        self._known |= metrics.keys()
+        self._run.log({"step": step, **metrics})
 
     def close(self) -> None:
         """Wait until everything is sent or stored, and end W&B's process."""
