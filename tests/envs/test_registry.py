@@ -169,6 +169,14 @@ def test_env_that_cannot_be_imported_does_not_hide_the_others(tmp_path: Path, mo
     assert "tic_tac_toe" in listed
 
 
+def test_gymnasium_alone_can_be_told_where_an_env_is() -> None:
+    code = "import gymnasium; print(gymnasium.make('latih.envs:latih/TicTacToe-v0', side='x').unwrapped.side)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, env={"PYTHONPATH": "src"}, capture_output=True, text=True
+    )
+    assert done.stdout == "x\n"
+
+
 def test_import_is_light_and_lazy() -> None:
     code = """
         import sys

@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from latih.core import ErrorRecord, LatihError, SamplingParams, StopReason, Trajectory
+from latih.core import ErrorRecord, LatihError, Message, SamplingParams, Sequence, StopReason, Trajectory, Turn
 from latih.evaluation import EvalResult, estimate
+from latih.evaluation.result import conversation
 
 
 def episode(index: int, reward: float, stop: StopReason = StopReason.TERMINATED, **metrics: float) -> Trajectory:
@@ -35,6 +36,21 @@ def test_by_hand() -> None:
     assert (found["rates"]["win"].low, found["rates"]["win"].high) == pytest.approx((0.0615, 0.7923), abs=1e-4)
     assert found["means"]["moves"].value == pytest.approx(8 / 3)
     assert "moves" not in found["rates"]
+
+
+@pytest.mark.parametrize("window", [None, 0, 1, 2])
+def test_the_example_is_the_whole_episode_whatever_the_window(window: int | None) -> None:
+    system = Message(role="system", content="rules")
+    # Two exchanges, each of which happens twice.
+    said = [Message(role="user" if i % 2 == 0 else "assistant", content=str(i // 4)) for i in range(8)]
+    turn = Turn(new_ids=[1], ids=[2], logprobs=[0.0], policy_version=0, stop_reason=StopReason.STOP)
+    if window is None:
+        sequences = [Sequence(messages=[system, *said], turns=[turn] * 4)]
+    else:
+        shown = [said[max(0, end - 2 * window) : end + 2] for end in range(0, 8, 2)]
+        sequences = [Sequence(messages=[system, *each], turns=[turn]) for each in shown]
+    assert conversation(Trajectory(env="e", seed=0, sequences=sequences)) == [system, *said]
+    assert conversation(Trajectory(env="e", seed=0)) == []
 
 
 def test_nothing_to_measure_is_an_error() -> None:

@@ -39,7 +39,7 @@ class EvalResult(Record):
     means: dict[str, Estimate] = {}
     """Of the env's other metrics, and of turns and sampled tokens, by Student's t."""
     example: list[Message] = []
-    """The first episode's conversation: not picked."""
+    """The first episode's conversation (see `conversation`): not picked."""
     example_reward: float = 0.0
     seconds: float = 0.0
     time: float = Field(default_factory=time.time)
@@ -95,6 +95,22 @@ def estimate(trajectories: Sequence[Trajectory]) -> dict[str, Any]:
         "reward": student([each.reward for each in valid]),
         "rates": rates,
         "means": means,
-        "example": list(valid[0].sequences[-1].messages) if valid[0].sequences else [],
+        "example": conversation(valid[0]),
         "example_reward": valid[0].reward,
     }
+
+
+def conversation(trajectory: Trajectory) -> list[Message]:
+    """What was said in an episode, its sequences joined.
+
+    Of a sequence that shows again what came just before, as under a window, only what is new follows; and no system
+    message twice.
+    """
+    said: list[Message] = []
+    for sequence in trajectory.sequences:
+        new = [each for each in sequence.messages if each.role != "system" or each not in said]
+        replies = [i for i, each in enumerate(new) if each.role == "assistant"][-len(sequence.turns) :]  # its own
+        past = min(len(said), replies[0] if replies else len(new))
+        again = next(n for n in range(past, -1, -1) if said[len(said) - n :] == new[:n])
+        said += new[again:]
+    return said
