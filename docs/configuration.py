@@ -1,4 +1,4 @@
-"""Writes docs/configuration.md from the settings themselves: `python docs/configuration.py`. A test keeps it current."""
+"""Writes docs/configuration.md from the settings: `python docs/configuration.py`. A test keeps the page current."""
 
 import ast
 import inspect
@@ -33,7 +33,7 @@ def render() -> str:
 
 
 def _sections(model: type[BaseModel], prefix: str, more: str = "") -> Iterator[str]:
-    """What `model` is and `more`, a table of its plain keys, then the sections of those that are settings themselves."""
+    """What `model` is and `more`, a table of its plain keys, and the sections of the others."""
     said = docstrings(model)
     plain = {name: field for name, field in model.model_fields.items() if _inner(field) is None}
     if prefix:
