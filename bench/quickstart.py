@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import statistics
 import subprocess
 import sys
@@ -9,8 +10,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from latih.cli.report import evaluations
 from latih.evaluation import EvalResult
 from latih.models.source import resolve_model
+from latih.runs import Run
 
 LATIH = [sys.executable, "-m", "latih.cli"]
 OUTCOMES = ("win", "draw", "loss", "invalid")
@@ -54,9 +57,8 @@ def main() -> None:
         run, total = train(seed, runs, ["--long"] * args.long + args.overrides)
         rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
         training = sum(each.get("seconds/step", 0.0) + each.get("warm_start/seconds", 0.0) for each in rows) / 60
-        entropy = [each["entropy"] for each in rows if "entropy" in each][-1]
-        for path in sorted((run / "evaluations").glob("step-*")):
-            result = EvalResult.load(path)
+        entropy = ([math.nan] + [each["entropy"] for each in rows if "entropy" in each])[-1]  # a step may train nothing
+        for result in evaluations(Run.open(run)):
             lines.append(row(f"{seed} {result.label}", result))
         result = evaluate(run, args.episodes)
         lines.append(row(f"{seed} {args.episodes} games", result, f"  {entropy:7.3f}  {training:8.1f}  {total:5.1f}"))
