@@ -1,4 +1,4 @@
-"""Writes docs/configuration.md from the settings: `python docs/configuration.py`. A test keeps the page current."""
+"""Writes docs/configuration.md from the settings: `make docs`. A test keeps the page current."""
 
 import ast
 import inspect
@@ -16,7 +16,7 @@ PAGE = Path(__file__).with_suffix(".md")
 HEAD = """\
 # Configuration
 
-<!-- Written by `python docs/configuration.py` from the docstrings of the settings: change those, not this page. -->
+<!-- Written by `make docs` from the docstrings of the settings: change those, not this page. -->
 
 A run is described by one tree of settings. It starts from a recipe (`latih train tic_tac_toe`), a YAML file
 (`latih train mine.yaml`) or an environment with the defaults below (`latih train my_env.py:MyEnv`), and any key can be

@@ -24,7 +24,7 @@ def test_configuration_page_is_current() -> None:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    assert page == module.render(), "settings changed: run `python docs/configuration.py`"
+    assert page == module.render(), "settings changed: run `make docs`"
     assert "|  |" not in page, "a setting without a docstring"
 
 
