@@ -7,7 +7,7 @@ PYTHON ?= $(shell for each in python3.11 python3.12 python3.13 python3; do \
 	command -v $$each >/dev/null && $$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' && echo $$each && break; done)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help quickstart install test lint soak bench clean
+.PHONY: help quickstart install test lint soak bench docs clean
 
 help:
 	@echo "make quickstart   install, and train tic-tac-toe (about 15 minutes on two cores)"
@@ -15,6 +15,7 @@ help:
 	@echo "make lint         format, lint, types, floors"
 	@echo "make soak         the long forms of the tests"
 	@echo "make bench        the speed figures of the documentation"
+	@echo "make docs         rewrite the page of all settings"
 	@echo "make clean        remove .venv and caches; runs stay"
 
 quickstart: install
@@ -48,6 +49,9 @@ soak: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-test
 	for each in sampling learning exactness startup; do $(BIN)/python bench/$$each.py || exit 1; done
+
+docs: $(VENV)/.installed
+	$(BIN)/python docs/configuration.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -89,3 +89,17 @@ def tiny_model(
         json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>", "chat_template": CHATML})
     )
     return folder
+
+
+def tiny_settings(model: Path, runs: Path) -> list[str]:
+    """Overrides under which a training with a tiny model takes seconds: one step, kept in the folder `runs`."""
+    return [
+        f"trainer.policy.model.path={model}",
+        "trainer.policy.model.dtype=float32",
+        f"run.folder={runs}",
+        "trainer.steps=1",
+        "rollout.groups=2",
+        "rollout.group_size=2",
+        "evaluation.episodes=2",
+        "inference.kv_cache_gb=0.05",
+    ]

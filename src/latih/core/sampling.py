@@ -39,10 +39,13 @@ class SamplingParams(Record):
     temperature: float = Field(1.0, ge=0.0)
     """0 is greedy."""
     top_p: float = Field(1.0, gt=0.0, le=1.0)
+    """Sample among the likeliest tokens that make up this much probability; 1 turns it off."""
     top_k: int = Field(0, ge=0)
-    """0 turns it off."""
+    """Sample among so many likeliest tokens; 0 turns it off."""
     min_p: float = Field(0.0, ge=0.0, le=1.0)
+    """Leave out tokens less likely than this fraction of the likeliest; 0 turns it off."""
     max_tokens: int = Field(128, ge=1)
+    """Of one reply."""
     stop: list[str] = []
     """Strings that end the reply; the tokens that complete one are kept."""
     stop_ids: list[int] = []

@@ -20,7 +20,9 @@ class LoraSettings(Record):
     """A low-rank adapter on every linear layer."""
 
     rank: int = 16
+    """Columns of B and rows of A."""
     alpha: float = 32.0
+    """B A is scaled by alpha / rank."""
 
     @property
     def scale(self) -> float:

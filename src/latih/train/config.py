@@ -31,6 +31,7 @@ class Config(Record):
     """Everything that a run depends on. The same config and seed give the same run."""
 
     seed: int = 0
+    """Every random choice of the run derives from it."""
     deterministic: bool = False
     """Batches are put together by trajectory index, not by arrival: a resumed run equals an unbroken one exactly."""
     plugins: list[str] = []

@@ -24,7 +24,9 @@ class AlgorithmSettings(Record):
     aggregation: str = "token"
     """The weight of a token: token, sequence, constant."""
     clip_low: float = Field(default=0.2, ge=0.0, le=1.0)
+    """The ratio of new to old policy earns nothing below 1 - clip_low."""
     clip_high: float = Field(default=0.28, ge=0.0)
+    """Nor above 1 + clip_high."""
     old: Literal["sampler", "learner"] = "sampler"
     """Whose logprobs stand for the old policy in the ratio: those recorded while sampling, or the learner's own at the
     start of the step. The latter costs a forward pass over all minibatches but the first."""
@@ -40,6 +42,7 @@ class AlgorithmSettings(Record):
     """Trajectories that ran out of tokens, turns or context: train on the env's reward; leave them out of baseline and
     loss; or take `overlong_penalty` off their reward."""
     overlong_penalty: float = Field(default=1.0, ge=0.0)
+    """With `overlong: penalize`, in units of reward."""
     count_uniform_groups: bool = False
     """Whether the tokens of groups without contrast, which carry no gradient, count in the loss's denominator."""
 
@@ -56,22 +59,28 @@ class OptimizerSettings(Record):
     """AdamW (Loshchilov & Hutter 2019, arXiv:1711.05101) on the float32 masters."""
 
     lr: float = Field(default=3e-4, gt=0.0)
+    """The learning rate. Adapters want about ten times that of full fine-tuning."""
     betas: tuple[float, float] = (0.9, 0.999)
+    """How slowly the running means of gradient and squared gradient forget."""
     weight_decay: float = Field(default=0.0, ge=0.0)
+    """Decoupled from the gradient; of the masters, so of A and B where an adapter trains."""
     warmup_steps: int = Field(default=0, ge=0)
     """Training steps over which the learning rate grows linearly to `lr`."""
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     """How the learning rate goes from `lr`, after the warm-up, towards 0 at the last step."""
     max_grad_norm: float = Field(default=1.0, gt=0.0)
+    """A longer gradient is scaled down to this norm."""
 
 
 class WarmStartSettings(Record):
     """Supervised steps on games that a scripted policy played, before reinforcement learning."""
 
     steps: int = Field(default=25, ge=1)
+    """Supervised updates."""
     games: int = Field(default=16, ge=1)
     """New games in each step."""
     lr: float = Field(default=1e-3, gt=0.0)
+    """Constant. Reinforcement learning begins with a fresh optimizer."""
     policy: str = "random"
     """The name of the env's scripted policy; `random` plays legally and aimlessly."""
 
@@ -82,6 +91,7 @@ class CheckpointSettings(Record):
     every: int = Field(default=5, ge=1)
     """Training steps between two checkpoints; the last step always writes one."""
     keep: int = Field(default=2, ge=1)
+    """The latest so many stay, and the one of the step with the highest reward besides."""
 
 
 class TrainerSettings(Record):
