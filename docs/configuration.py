@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,7 +57,8 @@ def docstrings(model: type[BaseModel]) -> dict[str, str]:
     found: dict[str, str] = {}
     for field, after in zip(body.body, body.body[1:], strict=False):
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(after, ast.Expr):
-            found[field.target.id] = " ".join(str(ast.literal_eval(after.value)).split())
+            text = " ".join(str(ast.literal_eval(after.value)).split())
+            found[field.target.id] = re.sub(r"\bNone\b", "null", text)  # as YAML has it
     return found
 
 
