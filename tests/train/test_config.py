@@ -14,7 +14,7 @@ def test_recipe_and_overrides():
     assert config.env.id == "tic_tac_toe"
     assert config.env.args == {"side": "x"}
     assert config.trainer.optimizer.lr == 1e-4
-    assert config.trainer.warm_start.steps == 25
+    assert config.trainer.warm_start.steps == 12
     assert config.seed == 7
 
 

@@ -64,8 +64,8 @@ def test_equal_rows_share_everything_and_one_may_continue_another():
 
 
 def test_short_prefixes_are_not_worth_a_segment():
-    rows = [_row([1, 2, 3, 10 + i]) for i in range(3)]
-    assert lay_out(pack(rows, 1000)[0]).lengths == [4, 4, 4]
+    rows = [_row([1, 2, 10 + i]) for i in range(3)]
+    assert lay_out(pack(rows, 1000)[0]).lengths == [3, 3, 3]
 
 
 def test_budget_holds_and_long_rows_go_alone():

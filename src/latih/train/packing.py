@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from latih.train.batch import Row
 
-SHORTEST_SHARED = 24
+SHORTEST_SHARED = 3
 """Tokens. Sharing less costs more in small products than it saves."""
 
 
