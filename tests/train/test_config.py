@@ -41,7 +41,7 @@ def test_null_and_sections_can_be_overridden():
     both = resolve("tic_tac_toe", ["trainer.warm_start=null", "trainer.warm_start.steps=3"])
     assert both.trainer.warm_start.steps == 3
     merged = resolve("tic_tac_toe", ["trainer.optimizer={warmup_steps: 2}"]).trainer.optimizer
-    assert (merged.lr, merged.warmup_steps) == (3e-4, 2)
+    assert (merged.lr, merged.warmup_steps) == (5e-4, 2)
 
 
 def test_another_id_begins_without_the_args_of_the_one_before():
