@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from latih.core.errors import ConfigError
-from latih.models.attention import causal_mask, grouped, ungrouped
+from latih.models.attention import causal_mask, grouped, probabilities, ungrouped
 from latih.models.config import DecoderConfig
 
 _TOKENS, _ROWS = 64, 16
@@ -80,7 +80,7 @@ class CachedAttention:
         rows = [row for row, _ in singles] + [row for row, _, n in runs for _ in range(n)]
         positions = [at for _, at in singles] + [start + i for _, start, n in runs for i in range(n)]
         self.rows, self.positions = torch.tensor(rows, device=device), torch.tensor(positions, device=device)
-        self.masks = [causal_mask(n, start + n, device) for _, start, n in runs]
+        self.masks = [causal_mask(n, start + n, device)[None, None] for _, start, n in runs]
         if singles:
             self._prepare_singles()
 
@@ -114,27 +114,24 @@ class CachedAttention:
         out = torch.empty_like(q_NHD)
         if self.count:
             out[: self.count] = self._attend_singles(q_NHD[: self.count], keys, values)
-        scale, kv_heads, at = q_NHD.shape[-1] ** -0.5, k_NKD.shape[1], self.count
+        kv_heads, at = k_NKD.shape[1], self.count
         for (row, start, n), mask in zip(self.runs, self.masks, strict=True):
             past = slice(0, start + n)
-            scores = torch.bmm(grouped(q_NHD[None, at : at + n], kv_heads), keys[row, :, past].transpose(1, 2))
-            wide = scores.view(kv_heads, -1, n, start + n).float().mul_(scale).add_(mask)
-            probs = wide.softmax(-1).to(q_NHD.dtype).view_as(scores)
+            probs = probabilities(grouped(q_NHD[None, at : at + n], kv_heads), keys[row, :, past], mask)
             out[at : at + n] = ungrouped(torch.bmm(probs, values[row, :, past]), 1, n)[0]
             at += n
         return out
 
     def _attend_singles(self, q_RHD: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        kv_heads, dim = keys.shape[1], q_RHD.shape[-1]
-        q_RKGD = q_RHD.view(len(q_RHD), kv_heads, -1, dim)
+        kv_heads = keys.shape[1]
         if self.window:
-            q_RKGD = self._spread(q_RKGD)
+            q_RHD = self._spread(q_RHD)
             keys, values = keys[self.window, :, : self.length], values[self.window, :, : self.length]
         else:
             rows = self.rows[: self.count]
             keys, values = keys[rows, :, : self.length], values[rows, :, : self.length]
-        keys, values = keys.contiguous(), values.contiguous()  # the product would copy too, but ten times slower
-        scores = torch.matmul(q_RKGD, keys.transpose(2, 3)).float().mul_(dim**-0.5).add_(self.mask_R11T)
-        out = torch.matmul(scores.softmax(-1).to(q_RHD.dtype), values)
-        out = out[self.places] if self.window and len(out) != self.count else out
-        return out.reshape(q_RHD.shape)
+        # the product would copy too, but ten times slower
+        keys, values = keys.contiguous().flatten(0, 1), values.contiguous().flatten(0, 1)
+        probs = probabilities(grouped(q_RHD[:, None], kv_heads), keys, self.mask_R11T)
+        out = ungrouped(torch.bmm(probs, values), len(q_RHD), 1)[:, 0]
+        return out[self.places] if self.window and len(out) != self.count else out

@@ -48,6 +48,18 @@ def ungrouped(o: Tensor, batch: int, tokens: int) -> Tensor:
     return o.view(batch, rows, -1, tokens, dim).permute(0, 3, 1, 2, 4).reshape(batch, tokens, -1, dim)
 
 
+def probabilities(queries: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
+    """softmax(q kᵀ / √D + mask), in the type of the queries: the one place where sampler and learner weigh tokens.
+
+    Queries are as `grouped` lays them out [B * K, G * T, D], keys [B * K, S, D]; the float32 mask broadcasts against
+    [B, K * G, T, S] and has B and T of its own. Returns [B * K, G * T, S].
+    """
+    scores = torch.bmm(queries, keys.transpose(1, 2))
+    batch, _, tokens, _ = mask.shape
+    wide = scores.view(batch, -1, tokens, keys.shape[1]).float().mul_(queries.shape[-1] ** -0.5).add_(mask)
+    return wide.softmax(-1).to(queries.dtype).view_as(scores)
+
+
 @dataclass(frozen=True)
 class _Piece:
     """Queries of one segment, and all the tokens that the last of them sees."""
@@ -141,15 +153,12 @@ class _Causal(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, blocks: list[_Block]) -> Tensor:
-        scale = q.shape[-1] ** -0.5
         out = torch.empty_like(q)
         saved = []
         for block in blocks:
             batch, tokens = block.queries_BT.shape
             queries, keys, values = _take(q, k, v, block)
-            scores = torch.bmm(queries, keys.transpose(1, 2))
-            scores_BRTS = scores.view(batch, -1, tokens, scores.shape[-1]).float().mul_(scale).add_(block.mask_B1TS)
-            probs = scores_BRTS.softmax(-1).to(q.dtype).view_as(scores)
+            probs = probabilities(queries, keys, block.mask_B1TS)
             outs_BTHD = ungrouped(torch.bmm(probs, values), batch, tokens)
             out[block.queries_BT[block.real_BT]] = outs_BTHD[block.real_BT]
             saved.append(probs)
