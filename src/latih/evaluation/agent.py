@@ -21,6 +21,10 @@ from latih.models.weights import read_tensors
 from latih.rollout import GroupSpec, Rollouts, RolloutSettings
 from latih.tracking import Told
 
+ADAPTER = "adapter"
+MASTERS = "masters.safetensors"
+"""Where a checkpoint keeps its weights: the one or the other."""
+
 
 class AgentSettings(Record):
     """How an agent computes and plays. The names are those of a run's configuration."""
@@ -137,13 +141,12 @@ class Agent:
 
 def load_checkpoint(policy: Policy, folder: Path) -> None:
     """Read a checkpoint's adapter, or all of its trained weights. Raises ModelError where it is of another model."""
-
-    if (folder / "adapter").is_dir():
+    if (folder / ADAPTER).is_dir():
         if policy.lora is None:
             raise ConfigError(f"{folder} holds an adapter, but trainer.policy.lora is null")
-        policy.load_adapter(folder / "adapter")
-    elif (folder / "masters.safetensors").is_file():
-        policy.load_state(read_tensors(folder / "masters.safetensors"))
+        policy.load_adapter(folder / ADAPTER)
+    elif (folder / MASTERS).is_file():
+        policy.load_state(read_tensors(folder / MASTERS))
     else:
         raise LatihError(f"{folder} holds neither an adapter nor weights: it is no checkpoint of a policy")
 

@@ -14,12 +14,11 @@ from pydantic import ValidationError
 
 from latih.core.errors import ModelError
 from latih.core.schema import Record
+from latih.evaluation.agent import ADAPTER, MASTERS, load_checkpoint
 from latih.models.policy import Policy
 from latih.models.weights import read_tensors, write_tensors
 from latih.train.trainer import PolicyTrainer
 
-ADAPTER = "adapter"
-MASTERS = "masters.safetensors"
 OPTIMIZER = "optimizer.safetensors"
 PROGRESS = "trainer.json"
 
@@ -75,10 +74,7 @@ def read(folder: Path, trainer: PolicyTrainer) -> Progress:
             f"checkpoint {folder} is of another model than {policy.folder}: set trainer.policy.model.path to the one "
             "that it was trained from"
         )
-    if policy.lora is not None:
-        policy.load_adapter(folder / ADAPTER)
-    else:
-        policy.load_state(read_tensors(folder / MASTERS))
+    load_checkpoint(policy, folder)
     policy.refresh(progress.policy_version)
     trainer.load_state(read_tensors(folder / OPTIMIZER))
     return progress
