@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from pydantic import Field
 from torch import Tensor, nn
 
 from latih.core.schema import Record
@@ -19,9 +20,9 @@ from latih.core.schema import Record
 class LoraSettings(Record):
     """A low-rank adapter on every linear layer."""
 
-    rank: int = 16
+    rank: int = Field(default=16, ge=1)
     """Columns of B and rows of A."""
-    alpha: float = 32.0
+    alpha: float = Field(default=32.0, gt=0.0)
     """B A is scaled by alpha / rank."""
 
     @property
