@@ -61,13 +61,13 @@ class Policy:
         not there.
         """
         where = pick_device(device)
-        decoder = Decoder(DecoderConfig.from_folder(folder), read_weights(folder, where), pick_dtype(dtype, where))
+        config, weights = DecoderConfig.from_folder(folder), read_weights(folder, where)
+        decoder = Decoder(config, weights, pick_dtype(dtype, where))
         if train and lora is not None:
             generator = torch.Generator().manual_seed(seed)
             for layer in decoder.projections:
                 layer.adapt(lora, generator)
         elif train:
-            weights = read_weights(folder, where)
             for layer in decoder.projections:
                 layer.unfreeze({part.name: weights[f"{part.name}.weight"] for part in layer.parts})
         return cls(folder, decoder, lora if train else None)
