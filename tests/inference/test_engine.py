@@ -157,12 +157,15 @@ async def test_stop_strings_and_ids_end_the_reply_and_are_kept(engine: Engine) -
     by_id = await engine.sample(prompt, GREEDY.model_copy(update={"stop_ids": [whole[5]]}))
     assert by_id.ids == whole[: whole.index(whole[5]) + 1]
     assert by_id.stop_reason is StopReason.STOP
-    text = chr(whole[3]) if whole[3] < 128 else None
-    stop = decode(whole[3:5])
-    if "\ufffd" not in stop and text is not None:
+    texts = [decode([each]) for each in whole]
+    pairs = [
+        i for i in range(len(whole) - 1) if all(each.isascii() and each.isprintable() for each in texts[i : i + 2])
+    ]
+    for stop, end in ((texts[pairs[0]], pairs[0] + 1), (texts[pairs[0]] + texts[pairs[0] + 1], pairs[0] + 2)):
         by_text = await engine.sample(prompt, GREEDY.model_copy(update={"stop": [stop]}))
         assert by_text.stop_reason is StopReason.STOP
         assert decode(by_text.ids).endswith(stop)
+        assert len(by_text.ids) <= end
 
 
 async def test_context_ends_the_reply_and_refuses_a_full_prompt(policy: Policy) -> None:
