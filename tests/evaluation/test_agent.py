@@ -95,7 +95,7 @@ async def test_play_and_evaluate(tmp_path: Path, model: Path) -> None:
         dials = EvaluationSettings(episodes=6, temperature=0.5)
         folder = tmp_path / "eval"
         seen: list[Trajectory] = []
-        result = await evaluate(rollouts, dials, label="now", folder=folder, on_done=seen.append)
+        result = await evaluate(rollouts, dials, label="now", folder=folder, on_done=seen.extend)
         again = await evaluate(rollouts, dials, label="now")
     assert sorted(each.index for each in seen) == list(range(6))
     assert (result.episodes, result.errors, result.sampling.temperature) == (6, {}, 0.5)

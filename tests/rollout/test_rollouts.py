@@ -29,7 +29,7 @@ def test_a_group_shares_task_and_seed_and_is_the_whole_record():
     sampler = ScriptedSampler(lambda call, prompt: "go")
     seen = []
     groups = rollouts(env, sampler, sampling=SamplingParams(max_tokens=9)).run(
-        plan(3, "train", 5, groups=2, size=3, tasks=tasks), on_done=seen.append
+        plan(3, "train", 5, groups=2, size=3, tasks=tasks), on_done=seen.extend
     )
     assert [group.id for group in groups] == ["train/5/0", "train/5/1"]
     everyone = [each for group in groups for each in group.trajectories]

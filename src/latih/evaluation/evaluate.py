@@ -19,7 +19,7 @@ async def evaluate(
     label: str,
     folder: Path | None = None,
     policy: str = "",
-    on_done: Callable[[Trajectory], None] | None = None,
+    on_done: Callable[[list[Trajectory]], None] | None = None,
 ) -> EvalResult:
     """Play `settings.episodes` held-out episodes through `rollouts` and measure them.
 

@@ -110,6 +110,11 @@ class RecordedModel:
         """The policy's answer. Raises SamplerError, and ContextFull where the prompt leaves no room for one."""
         return (await self.complete(messages, tools=tools, params=params)).message
 
+    @property
+    def waits_for(self) -> str:
+        """What the model waits for now, in words; empty where nobody waits for it."""
+        return f"the sampler, model call {self.calls}" if self.live else ""
+
     async def complete(
         self,
         messages: SequenceOf[Message],

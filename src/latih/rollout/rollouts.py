@@ -1,39 +1,42 @@
 """Rollouts: many episodes at once, within bounds, each failure contained in its own trajectory."""
 
 import asyncio
-import traceback
+import contextlib
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from latih.core import (
-    ContextFull,
     Env,
     ErrorRecord,
     Group,
     Harness,
-    HarnessError,
     LatihError,
     RolloutError,
     Sampler,
-    StopReason,
     Trajectory,
     derive_seed,
 )
-from latih.rollout.episode import CLOSE_TIMEOUT, EnvEpisode
+from latih.rollout.containment import contained, outcome
+from latih.rollout.episode import EnvEpisode
 from latih.rollout.gate import Gate
 from latih.rollout.model import BoundedSampler, RecordedModel
 from latih.rollout.plan import GroupSpec
 from latih.rollout.recorder import Recorder
 from latih.rollout.script import Script
+from latih.rollout.seats import Player, RoleEpisode, Table
 from latih.rollout.settings import RolloutSettings
 from latih.rollout.threads import Threads
+from latih.rollout.world import CLOSE_TIMEOUT, World
 
 if TYPE_CHECKING:
     from latih.models.chat import Renderer
 
+AGENT = "agent"
+"""The role of an env that has but one."""
 TEARDOWN = 3 * CLOSE_TIMEOUT
 """Seconds that stopping early waits for envs to close."""
 
@@ -66,21 +69,26 @@ class Rollouts:
     trajectory index (see `Gate`). So the same seed gives the same run, at the price of waiting for the slowest env."""
     script: str | None = None
     """The name of a scripted policy of the env, which then plays instead of the sampler (see `Script`)."""
+    players: Mapping[str, Player] = field(default_factory=dict)
+    """Who plays each role of an env that has several; empty for one that has not."""
     threads: Threads = field(default_factory=Threads, init=False)
 
-    def run(self, specs: SequenceOf[GroupSpec], on_done: Callable[[Trajectory], None] | None = None) -> list[Group]:
+    def run(
+        self, specs: SequenceOf[GroupSpec], on_done: Callable[[list[Trajectory]], None] | None = None
+    ) -> list[Group]:
         """`play`, for callers that have no event loop of their own."""
         return asyncio.run(self.play(specs, on_done))
 
     async def play(
-        self, specs: SequenceOf[GroupSpec], on_done: Callable[[Trajectory], None] | None = None
+        self, specs: SequenceOf[GroupSpec], on_done: Callable[[list[Trajectory]], None] | None = None
     ) -> list[Group]:
-        """Play every member of every group; `on_done` is told of each trajectory as it ends.
+        """Play every member of every group; `on_done` is told of each episode's trajectories as it ends.
 
+        Where there are roles, those of one role make a group: the roles of a GroupSpec follow each other.
         Raises TooManyErrors as soon as it is certain; all envs are closed first.
         """
         jobs = deque((spec, spec.first + i) for spec in specs for i in range(spec.size))
-        table = _Table(len(jobs), self.settings.max_error_fraction, on_done)
+        count = _Count(len(jobs), self.settings.max_error_fraction, on_done)
         sampler = BoundedSampler(self.sampler, self.settings.max_model_calls, self.settings.model_timeout)
         gate = Gate(sampler, self.settings.max_model_calls) if self.deterministic else None
         if self.deterministic:
@@ -90,11 +98,11 @@ class Rollouts:
             while jobs:
                 spec, index = jobs.popleft()
                 if gate is None:
-                    table.add(await self._play(spec, index, sampler))
+                    count.add(index, await self._play(spec, index, sampler))
                     continue
                 gate.enter(index)
                 try:
-                    table.add(await self._play(spec, index, gate.seat(index)))
+                    count.add(index, await self._play(spec, index, gate.seat(index)))
                 finally:
                     gate.leave(index)
 
@@ -113,98 +121,76 @@ class Rollouts:
             if gate is not None:
                 gate.close()
             self.threads.close()
+        groups: dict[str, list[Trajectory]] = {}
+        for spec in specs:
+            for each in (each for i in range(spec.size) for each in count.done[spec.first + i]):
+                groups.setdefault(each.group, []).append(each)
+        return [Group(id=id, trajectories=trajectories) for id, trajectories in groups.items()]
+
+    async def _play(self, spec: GroupSpec, index: int, sampler: Sampler) -> list[Trajectory]:
+        """One episode of every role. Whatever fails in it is in its trajectories; only cancellation passes."""
+        world = World(self.make_env, self.threads, name=self.env, timeout=self.settings.step_timeout)
+        episodes = self._seat(world, spec, index, sampler)
+        limit = self.settings.episode_timeout
+        try:
+            errors = await asyncio.gather(*(contained(self.harness, each, limit) for each in episodes.values()))
+        finally:
+            with contextlib.suppress(RolloutError):  # it stays the world's fault
+                await world.close()
         return [
-            Group(id=spec.id, trajectories=[table.done[spec.first + i] for i in range(spec.size)]) for spec in specs
+            Trajectory(
+                env=self.env,
+                seed=spec.seed,
+                index=index,
+                group=spec.id if role == AGENT else f"{spec.id}/{role}",
+                role=role,
+                task=spec.task,
+                **outcome(episode, error),
+            )
+            for (role, episode), error in zip(episodes.items(), errors, strict=True)
+            if role not in self.players or self.players[role].learns
         ]
 
-    async def _play(self, spec: GroupSpec, index: int, sampler: Sampler) -> Trajectory:
-        """One episode. Whatever fails in it is in its trajectory; only cancellation passes."""
-        recorder = Recorder(self.renderer, name=f"{spec.id}/{index}")
+    def _seat(self, world: World, spec: GroupSpec, index: int, sampler: Sampler) -> dict[str, EnvEpisode]:
+        """The episodes of one game, by role, each with a model of its own."""
         seeds = derive_seed(spec.sampling_seed, index)
-        model = RecordedModel(recorder, sampler, self.settings.sampling, lambda call: derive_seed(seeds, call))
-        episode = EnvEpisode(
-            self.make_env,
-            model,
-            self.threads,
-            name=self.env,
-            seed=spec.seed,
-            task=spec.task,
-            max_turns=self.settings.max_turns,
-            step_timeout=self.settings.step_timeout,
-        )
-        if self.script is not None:
-            model.sampler = Script(episode, self.script, self.renderer, sampler.context_length)
-        error: RolloutError | None = None
-        try:
-            try:
-                await self._drive(episode)
-            finally:
-                model.closed = True
-                await episode.close()
-        except ContextFull as exc:
-            if recorder.last is None:  # the first prompt: nothing of it is the policy's doing
-                error = exc
-            episode.finish(StopReason.CONTEXT)
-        except RolloutError as exc:
-            error = exc
-        error = episode.fault or error
-        return Trajectory(
-            env=self.env,
-            seed=spec.seed,
-            index=index,
-            group=spec.id,
-            task=spec.task,
-            sequences=recorder.sequences,
-            reward=episode.reward,
-            metrics=episode.metrics,
-            # A harness that returns before the env is over has stopped by itself.
-            stop_reason=StopReason.ERROR if error else episode.stop_reason or StopReason.STOP,
-            error=_record(error) if error else None,
-        )
-
-    async def _drive(self, episode: EnvEpisode) -> None:
-        limit, who = self.settings.episode_timeout, type(self.harness).__name__
-        waited: list[str] = []
-        # Asked just before the deadline cancels the wait, after which nobody knows any more.
-        watch = asyncio.get_running_loop().call_later(limit, lambda: waited.append(episode.waits_for))
-        try:
-            async with asyncio.timeout(limit) as deadline:
-                await self.harness.play(episode)
-        except RolloutError:
-            raise
-        except Exception as exc:
-            if not deadline.expired():
-                raise HarnessError(f"harness {who} raised {type(exc).__name__}: {exc}") from exc
-            error = HarnessError(f"harness {who} did not end within {limit:g} s: it waited for {waited[0]}")
-            error.hung = True
-            raise error from None
-        finally:
-            watch.cancel()
-        if not episode.done and episode.model.fault is not None:  # the harness swallowed it and gave up
-            raise episode.model.fault
-        if episode.model.recorder.last is None:
-            raise HarnessError(f"harness {who} returned without a single model call")
+        table = Table(world, spec.seed, spec.task)
+        episodes: dict[str, EnvEpisode] = {}
+        for role, player in (self.players or {AGENT: Player()}).items():
+            own = seeds if role == AGENT else derive_seed(seeds, role)
+            model = RecordedModel(
+                Recorder(self.renderer, name=f"{spec.id}/{index}"),
+                sampler,
+                self.settings.sampling,
+                partial(derive_seed, own),
+            )
+            bounds: dict[str, Any] = {"seed": spec.seed, "task": spec.task, "max_turns": self.settings.max_turns}
+            episode = RoleEpisode(table, role, model, **bounds) if self.players else EnvEpisode(world, model, **bounds)
+            if script := self.script or player.script:
+                model.sampler = Script(episode, script, self.renderer, sampler.context_length)
+            elif player.sampler is not None:
+                model.sampler = player.sampler
+            episodes[role] = episode
+        return episodes
 
 
-class _Table:
-    """The trajectories of one `play`, and how many of them failed."""
+class _Count:
+    """The trajectories of one `play` by their episode's index, and how many of them failed."""
 
-    def __init__(self, total: int, max_fraction: float, on_done: Callable[[Trajectory], None] | None) -> None:
-        self.done: dict[int, Trajectory] = {}
+    def __init__(self, total: int, max_fraction: float, on_done: Callable[[list[Trajectory]], None] | None) -> None:
+        self.done: dict[int, list[Trajectory]] = {}
         self.total = total
         self.max_fraction = max_fraction
         self.on_done = on_done
         self.failed: list[tuple[Trajectory, ErrorRecord]] = []
 
-    def add(self, trajectory: Trajectory) -> None:
-        """Count a trajectory. Raises TooManyErrors."""
-        self.done[trajectory.index] = trajectory
+    def add(self, index: int, trajectories: list[Trajectory]) -> None:
+        """Count the trajectories of an episode, one for each role that learns. Raises TooManyErrors."""
+        self.done[index] = trajectories
         if self.on_done is not None:
-            self.on_done(trajectory)
-        if trajectory.error is None:
-            return
-        self.failed.append((trajectory, trajectory.error))
-        if len(self.failed) > self.max_fraction * self.total:
+            self.on_done(trajectories)
+        self.failed += [(each, each.error) for each in trajectories if each.error is not None]
+        if len(self.failed) > self.max_fraction * self.total * len(trajectories):
             (first, error), counts = self.failed[0], Counter(each.kind for _, each in self.failed)
             kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
             raise TooManyErrors(
@@ -213,14 +199,3 @@ class _Table:
                 f"\n{error.traceback}".rstrip(),
                 error,
             )
-
-
-def _record(error: RolloutError) -> ErrorRecord:
-    told = isinstance(error, ContextFull) or isinstance(error.__cause__, LatihError)
-    return ErrorRecord(
-        kind=error.kind,
-        message=str(error),
-        # What a user can mend is told in one line; where in latih it was found helps nobody.
-        traceback="" if told else "".join(traceback.format_exception(error)),
-        hung=error.hung,
-    )
