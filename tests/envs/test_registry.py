@@ -81,7 +81,7 @@ def test_own_env_from_a_file(mine: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("spec", "args", "message"),
     [
-        ("tic_tack_toe", {}, "unknown environment 'tic_tack_toe': did you mean 'tic_tac_toe'?"),
+        ("tic_tack_toe", {}, "unknown environment 'tic_tack_toe': did you mean 'tic_tac_toe' or"),
         ("latih/TicTacTo-v0", {}, "unknown environment 'latih/TicTacTo-v0': did you mean 'latih/TicTacToe-v0'"),
         (
             "tic_tac_toe",

@@ -40,6 +40,7 @@ def test_pettingzoo_takes_the_env(name):
         # no env here renders, and what is no array is not compared by value
         warnings.filterwarnings("ignore", "Environment has not defined a render")
         warnings.filterwarnings("ignore", "Action space for each agent probably should be")
+        warnings.filterwarnings("ignore", "We recommend agents to be named")  # x and o are what players call them
         api_test(Bytes(make(name)), num_cycles=200)
 
 

@@ -55,7 +55,7 @@ class RolesEnv(AECEnv[str, Item, Item]):
         cls.metadata = cls.metadata | {"name": cls.__name__}
 
     @property
-    def possible_agents(self) -> list[str]:  # type: ignore[override]
+    def possible_agents(self) -> list[str]:
         """The roles."""
         return list(self.roles)
 
@@ -78,16 +78,16 @@ class RolesEnv(AECEnv[str, Item, Item]):
         self._cumulative_rewards = dict.fromkeys(self.roles, 0.0)
         self.terminations = dict.fromkeys(self.roles, False)
         self.truncations = dict.fromkeys(self.roles, False)
-        self.infos = {role: {} for role in self.roles}
+        self.infos: dict[str, dict[str, Any]] = {role: {} for role in self.roles}
         self._skip_agent_selection = None
         self._news: dict[str, list[Message]] = {role: [] for role in self.roles}
         self._decide(self.start)
 
-    def observe(self, agent: str) -> list[Message]:  # type: ignore[override]
+    def observe(self, agent: str) -> list[Message]:
         """The messages that are new to the role since its last action; the same again until it acts."""
         return list(self._news[agent])
 
-    def step(self, action: Item | None) -> None:  # type: ignore[override]
+    def step(self, action: Item | None) -> None:
         """Let the selected role act; None where the game is over for it. Raises RuntimeError after the end."""
         if not self.agents:
             raise RuntimeError("the game is over: call reset first")

@@ -8,6 +8,7 @@ from latih.rollout.plan import PHASES, GroupSpec, Phase, env_seed, plan
 from latih.rollout.recorder import Recorder, UnknownCompletion
 from latih.rollout.rollouts import Rollouts, TooManyErrors
 from latih.rollout.script import Script
+from latih.rollout.seats import Player
 from latih.rollout.settings import RolloutSettings
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Gate",
     "GroupSpec",
     "Phase",
+    "Player",
     "RecordedModel",
     "Recorder",
     "RolloutSettings",

@@ -10,6 +10,7 @@ from latih.core import Sample, Sampler, SamplingParams
 @dataclass
 class _Call:
     index: int
+    sampler: Sampler
     prompt_ids: SequenceOf[int]
     params: SamplingParams
     answer: "asyncio.Future[Sample]"
@@ -18,13 +19,12 @@ class _Call:
 class Gate:
     """Collects model calls until every live episode waits here, then releases them as one batch.
 
-    A batch is sorted by trajectory index and given to the sampler in one tick of the event loop, at most `width` calls
+    A batch is sorted by trajectory index and given to the samplers in one tick of the event loop, at most `width` calls
     at a time; the answers go back together when all are there, and only then may the next batch go. Calls that one
     episode makes at once (`asyncio.gather`) are kept in the order in which they were made.
     """
 
-    def __init__(self, sampler: Sampler, width: int) -> None:
-        self.sampler = sampler
+    def __init__(self, width: int) -> None:
         self.width = width
         self._live: set[int] = set()
         self._calls: list[_Call] = []
@@ -39,13 +39,13 @@ class Gate:
         self._live.discard(index)
         self._check()
 
-    def seat(self, index: int) -> "Seat":
-        """The sampler that the episode `index` uses."""
-        return Seat(self, index)
+    def seat(self, index: int, sampler: Sampler) -> "Seat":
+        """What the episode `index` uses in the place of `sampler`."""
+        return Seat(self, index, sampler)
 
-    async def sample(self, index: int, prompt_ids: SequenceOf[int], params: SamplingParams) -> Sample:
+    async def sample(self, index: int, sampler: Sampler, prompt_ids: SequenceOf[int], params: SamplingParams) -> Sample:
         """The sampler's answer, or what it raises."""
-        call = _Call(index, prompt_ids, params, asyncio.get_running_loop().create_future())
+        call = _Call(index, sampler, prompt_ids, params, asyncio.get_running_loop().create_future())
         self._calls.append(call)
         self._check()
         try:
@@ -73,7 +73,7 @@ class Gate:
         answers: list[Sample | BaseException] = []
         try:
             for i in range(0, len(batch), self.width):
-                calls = [self.sampler.sample(call.prompt_ids, call.params) for call in batch[i : i + self.width]]
+                calls = [call.sampler.sample(call.prompt_ids, call.params) for call in batch[i : i + self.width]]
                 answers += await asyncio.gather(*calls, return_exceptions=True)
         finally:
             self._batch = None
@@ -92,24 +92,25 @@ class Gate:
 class Seat:
     """One episode's way through the gate: a sampler."""
 
-    def __init__(self, gate: Gate, index: int) -> None:
+    def __init__(self, gate: Gate, index: int, sampler: Sampler) -> None:
         self.gate = gate
         self.index = index
+        self.sampler = sampler
 
     @property
     def policy_version(self) -> int:
         """The sampler's."""
-        return self.gate.sampler.policy_version
+        return self.sampler.policy_version
 
     @property
     def context_length(self) -> int:
         """The sampler's."""
-        return self.gate.sampler.context_length
+        return self.sampler.context_length
 
     def forget(self) -> None:
         """The sampler's."""
-        self.gate.sampler.forget()
+        self.sampler.forget()
 
     async def sample(self, prompt_ids: SequenceOf[int], params: SamplingParams) -> Sample:
         """The sampler's answer, when the whole batch has one."""
-        return await self.gate.sample(self.index, prompt_ids, params)
+        return await self.gate.sample(self.index, self.sampler, prompt_ids, params)

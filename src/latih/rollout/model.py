@@ -31,6 +31,12 @@ class BoundedSampler:
         self.timeout = timeout
         self._places = asyncio.Semaphore(limit)
 
+    def beside(self, sampler: Sampler) -> "BoundedSampler":
+        """Another sampler under the same bound."""
+        other = BoundedSampler(sampler, 1, self.timeout)
+        other._places = self._places
+        return other
+
     @property
     def policy_version(self) -> int:
         """The sampler's."""

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
@@ -90,19 +90,24 @@ class Rollouts:
         jobs = deque((spec, spec.first + i) for spec in specs for i in range(spec.size))
         count = _Count(len(jobs), self.settings.max_error_fraction, on_done)
         sampler = BoundedSampler(self.sampler, self.settings.max_model_calls, self.settings.model_timeout)
-        gate = Gate(sampler, self.settings.max_model_calls) if self.deterministic else None
-        if self.deterministic:
-            self.sampler.forget()
+        samplers: dict[str, Sampler] = {
+            role: sampler.beside(player.sampler) if player.sampler else sampler for role, player in self._players()
+        }
+        gate = Gate(self.settings.max_model_calls) if self.deterministic else None
+        if gate is not None:
+            for each in samplers.values():
+                each.forget()
 
         async def work() -> None:
             while jobs:
                 spec, index = jobs.popleft()
                 if gate is None:
-                    count.add(index, await self._play(spec, index, sampler))
+                    count.add(index, await self._play(spec, index, samplers))
                     continue
                 gate.enter(index)
                 try:
-                    count.add(index, await self._play(spec, index, gate.seat(index)))
+                    seats = {role: gate.seat(index, each) for role, each in samplers.items()}
+                    count.add(index, await self._play(spec, index, seats))
                 finally:
                     gate.leave(index)
 
@@ -123,14 +128,17 @@ class Rollouts:
             self.threads.close()
         groups: dict[str, list[Trajectory]] = {}
         for spec in specs:
-            for each in (each for i in range(spec.size) for each in count.done[spec.first + i]):
-                groups.setdefault(each.group, []).append(each)
+            for played in (played for i in range(spec.size) for played in count.done[spec.first + i]):
+                groups.setdefault(played.group, []).append(played)
         return [Group(id=id, trajectories=trajectories) for id, trajectories in groups.items()]
 
-    async def _play(self, spec: GroupSpec, index: int, sampler: Sampler) -> list[Trajectory]:
+    def _players(self) -> Iterable[tuple[str, Player]]:
+        return self.players.items() or [(AGENT, Player())]
+
+    async def _play(self, spec: GroupSpec, index: int, samplers: Mapping[str, Sampler]) -> list[Trajectory]:
         """One episode of every role. Whatever fails in it is in its trajectories; only cancellation passes."""
         world = World(self.make_env, self.threads, name=self.env, timeout=self.settings.step_timeout)
-        episodes = self._seat(world, spec, index, sampler)
+        episodes = self._seat(world, spec, index, samplers)
         limit = self.settings.episode_timeout
         try:
             errors = await asyncio.gather(*(contained(self.harness, each, limit) for each in episodes.values()))
@@ -151,25 +159,25 @@ class Rollouts:
             if role not in self.players or self.players[role].learns
         ]
 
-    def _seat(self, world: World, spec: GroupSpec, index: int, sampler: Sampler) -> dict[str, EnvEpisode]:
+    def _seat(
+        self, world: World, spec: GroupSpec, index: int, samplers: Mapping[str, Sampler]
+    ) -> dict[str, EnvEpisode]:
         """The episodes of one game, by role, each with a model of its own."""
         seeds = derive_seed(spec.sampling_seed, index)
         table = Table(world, spec.seed, spec.task)
         episodes: dict[str, EnvEpisode] = {}
-        for role, player in (self.players or {AGENT: Player()}).items():
+        for role, player in self._players():
             own = seeds if role == AGENT else derive_seed(seeds, role)
             model = RecordedModel(
                 Recorder(self.renderer, name=f"{spec.id}/{index}"),
-                sampler,
+                samplers[role],
                 self.settings.sampling,
                 partial(derive_seed, own),
             )
             bounds: dict[str, Any] = {"seed": spec.seed, "task": spec.task, "max_turns": self.settings.max_turns}
             episode = RoleEpisode(table, role, model, **bounds) if self.players else EnvEpisode(world, model, **bounds)
             if script := self.script or player.script:
-                model.sampler = Script(episode, script, self.renderer, sampler.context_length)
-            elif player.sampler is not None:
-                model.sampler = player.sampler
+                model.sampler = Script(episode, script, self.renderer, model.sampler.context_length)
             episodes[role] = episode
         return episodes
 

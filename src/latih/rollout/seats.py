@@ -83,7 +83,8 @@ class Table:
         other, error = self._left
         if error is not None:
             raise HarnessError(f"the game ended by a fault of role {other}: {error}") from error
-        return Outcome([], 0.0, False, True, {})
+        unheard = self.world.env._cumulative_rewards.get(role, 0.0)  # what its last action earned since
+        return Outcome([], float(unheard), False, True, {})
 
 
 def _heard(env: Any) -> list[tuple[str, Outcome]]:
