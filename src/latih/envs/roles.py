@@ -11,7 +11,7 @@ from latih.core import ConfigError, Message, Task, ToolSchema, nearest
 from latih.envs.spaces import Item, MessageSpace, messages_of
 
 
-class RolesEnv(AECEnv[str, Item, Item]):
+class RolesEnv(AECEnv[str, Item, Item]):  # type: ignore[misc]
     """A world in which one role acts at a time. Subclass it and write `start` and `act`; the rest of AEC is here.
 
     - `tell(role, ...)`: what a role observes at its next turn. An observation is the messages that are new since the
