@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ def make_run(folder: Path, model: Path, lora: LoraSettings | None) -> tuple[Run,
     policy.refresh(7)
 
     def write(path: Path) -> None:
+        (path / "trainer.json").write_text(json.dumps({"model": policy.fingerprint}))
         if lora is not None:
             policy.save_adapter(path / "adapter")
         else:
@@ -59,14 +61,26 @@ def test_a_checkpoint_gives_the_trained_weights(tmp_path: Path, model: Path, lor
             assert all(loaded[name].equal(value) for name, value in policy.state().items())
 
 
-def test_a_checkpoint_of_another_model_is_one_line(tmp_path: Path, model: Path) -> None:
+@pytest.mark.parametrize("difference", [{"hidden": 64}, {"seed": 1}], ids=["shape", "weights"])
+def test_a_checkpoint_of_another_model_is_one_line(tmp_path: Path, model: Path, difference: dict[str, int]) -> None:
     run, _ = make_run(tmp_path / "runs", model, LoraSettings(rank=2))
-    tiny_model(tmp_path / "other", hidden=64)
+    tiny_model(tmp_path / "other", **difference)
     text = (run.folder / "config.yaml").read_text().replace(str(model), str(tmp_path / "other"))
     (run.folder / "config.yaml").write_text(text)
     with pytest.raises(ModelError, match="another model") as caught:
         Agent.load(run.folder)
     assert "\n" not in str(caught.value)
+    with Agent.load(run.folder, settings(model, LoraSettings(rank=2))) as agent:  # the settings say where its model is
+        assert agent.policy.folder == model
+
+
+def test_a_checkpoint_that_names_no_model_is_one_line(tmp_path: Path, model: Path) -> None:
+    run, _ = make_run(tmp_path, model, LoraSettings(rank=2))
+    file = run.folder / "checkpoints" / "step-000003" / "trainer.json"
+    for text in ("{}" + " " * (file.stat().st_size - 2), "[" + " " * (file.stat().st_size - 1)):  # whole by its size
+        file.write_text(text)
+        with pytest.raises(ModelError, match="is no checkpoint of a training"):
+            Agent.load(run.folder)
 
 
 def test_sources(tmp_path: Path, model: Path) -> None:
