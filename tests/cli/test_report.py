@@ -44,13 +44,25 @@ def test_rows_by_hand() -> None:
 
 def test_the_report_is_written_from_the_folder_alone(tmp_path: Path) -> None:
     run = make_run(tmp_path)
-    assert [each.label for each in write_report(run)] == ["before", "after RL"]
+    warned: list[str] = []
+    assert [each.label for each in write_report(run, warned.append)] == ["before", "after RL"]
     text = (run.folder / "report.md").read_text()
     assert "| win | 0.0% [0.0, 27.8] | 50.0% [23.7, 76.3] |" in text
     assert "![Reward and rates of every training step](reward.png)" in text
     assert "\x1b" not in text
     assert (run.folder / "reward.png").read_bytes().startswith(b"\x89PNG")
-    assert len(evaluations(run)) == 2
+
+
+def test_a_damaged_evaluation_is_told_of(tmp_path: Path) -> None:
+    run = make_run(tmp_path)
+    warned: list[str] = []
+    write_report(run, warned.append)
+    [line] = warned
+    assert line.startswith(f"an evaluation is left out of the report: cannot read {run.folder}/evaluations/damaged/")
+    assert f"\n**Warning:** {line}\n" in (run.folder / "report.md").read_text()
+    found, damaged = evaluations(run)
+    assert [each.label for each in found] == ["before", "after RL"]
+    assert damaged == warned
 
 
 def test_nothing_to_draw_or_tell(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The report of a run: before and after on held-out episodes, an example game of each, and the curve."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from rich import box
@@ -18,23 +18,28 @@ from latih.runs import Run
 COLOURS = {"system": "dim", "user": "", "assistant": "bold cyan", "tool": "magenta"}
 
 
-def write_report(run: Run) -> list[EvalResult]:
-    """Write report.md and reward.png of a run; its evaluations, the earliest first. Raises LatihError."""
-    results = evaluations(run)
+def write_report(run: Run, warn: Callable[[str], None]) -> list[EvalResult]:
+    """Write report.md and reward.png of a run; its evaluations, the earliest first.
+
+    `warn` hears of those that cannot be read, which the report names too. Raises LatihError.
+    """
+    results, damaged = evaluations(run)
+    for each in damaged:
+        warn(each)
     picture = plot_run(run.metrics(), results, run.folder / "reward.png", title=run.name)
-    run.write("report.md", markdown(run, results, picture))
+    run.write("report.md", markdown(run, results, picture, damaged))
     return results
 
 
-def evaluations(run: Run) -> list[EvalResult]:
-    """The evaluations kept in a run's folder, the earliest first; damaged ones are left out."""
-    found = []
-    for path in (run.folder / "evaluations").glob(f"*/{RESULT}"):
+def evaluations(run: Run) -> tuple[list[EvalResult], list[str]]:
+    """The evaluations kept in a run's folder, the earliest first, and a line about each that cannot be read."""
+    found, damaged = [], []
+    for path in sorted((run.folder / "evaluations").glob(f"*/{RESULT}")):
         try:
             found.append(EvalResult.load(path.parent))
-        except LatihError:
-            continue
-    return sorted(found, key=lambda result: result.time)
+        except LatihError as exc:
+            damaged.append(f"an evaluation is left out of the report: {exc}")
+    return sorted(found, key=lambda result: result.time), damaged
 
 
 def show(results: Sequence[EvalResult], console: Console, folder: Path) -> None:
@@ -88,8 +93,8 @@ def games(results: Sequence[EvalResult]) -> RenderableType:
     )
 
 
-def markdown(run: Run, results: Sequence[EvalResult], picture: Path | None) -> str:
-    """The report as a file."""
+def markdown(run: Run, results: Sequence[EvalResult], picture: Path | None, damaged: Sequence[str] = ()) -> str:
+    """The report as a file; `damaged` are the lines about evaluations that it lacks."""
     lines = [f"# {run.name}", ""]
     if results:
         last = results[-1]
@@ -102,6 +107,7 @@ def markdown(run: Run, results: Sequence[EvalResult], picture: Path | None) -> s
             *("| " + " | ".join(row) + " |" for row in rows(results)),
             "",
         ]
+    lines += [line for each in damaged for line in (f"**Warning:** {each}", "")]
     if picture is not None:
         lines += [f"![Reward and rates of every training step]({picture.name})", ""]
     for result in results:
