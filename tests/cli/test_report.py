@@ -7,6 +7,7 @@ from latih.cli.plot import plot_run
 from latih.cli.report import evaluations, markdown, rows, show, write_report
 from latih.core import Message, SamplingParams, StopReason, Trajectory
 from latih.evaluation import EvalResult, estimate
+from latih.harnesses import HarnessSettings
 from latih.runs import Run, RunSettings
 
 
@@ -17,7 +18,8 @@ def result(label: str, wins: int, moves: float, time: float) -> EvalResult:
         for i in range(10)
     ]  # fmt: skip
     found = estimate(episodes) | {"example": [Message(role="assistant", content="evil \x1b[2J")]}
-    return EvalResult(label=label, env="e", seed=0, sampling=SamplingParams(), max_turns=3, time=time, **found)
+    return EvalResult(label=label, env="e", seed=0, sampling=SamplingParams(), max_turns=3, time=time,
+                      harness=HarnessSettings(), **found)  # fmt: skip
 
 
 RESULTS = [result("before", 0, 0.0, 1.0), result("after RL", 5, 2.5, 2.0)]
@@ -40,6 +42,19 @@ def test_rows_by_hand() -> None:
     assert table["reward"][1] == "0.50 [0.12, 0.88]"
     assert table["moves"] == ["0.00 [0.00, 0.28]", "2.50 [2.50, 2.50]"]  # a number in one is a number in all
     assert "errors (not counted above)" not in table
+    assert "harness" not in table
+
+
+def test_what_makes_evaluations_incomparable_is_shown() -> None:
+    other = RESULTS[1].model_copy(
+        update={"harness": HarnessSettings(args={"window": 2}), "sampling": SamplingParams(temperature=0.0)}
+    )
+    table = list(rows([RESULTS[0], other]))
+    assert table[:3] == [
+        ["harness", "chat_loop", "chat_loop(window=2)"],
+        ["sampling", "temperature 1.0, max_tokens 128", "temperature 0.0, max_tokens 128"],
+        ["reward", "0.00 [0.00, 0.00]", "0.50 [0.12, 0.88]"],
+    ]
 
 
 def test_the_report_is_written_from_the_folder_alone(tmp_path: Path) -> None:
@@ -47,6 +62,7 @@ def test_the_report_is_written_from_the_folder_alone(tmp_path: Path) -> None:
     warned: list[str] = []
     assert [each.label for each in write_report(run, warned.append)] == ["before", "after RL"]
     text = (run.folder / "report.md").read_text()
+    assert "`e`, 10 held-out episodes (seed 0), chat_loop, temperature 1.0, max_tokens 128, at most 3 turns." in text
     assert "| win | 0.0% [0.0, 27.8] | 50.0% [23.7, 76.3] |" in text
     assert "![Reward and rates of every training step](reward.png)" in text
     assert "\x1b" not in text

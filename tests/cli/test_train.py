@@ -62,6 +62,8 @@ def test_train_resume_and_eval(tmp_path: Path, quick: list[str], capsys: Capture
     [made] = (run.folder / "evaluations" / "by-hand").iterdir()
     result = json.loads((made / "eval.json").read_text())
     assert (result["episodes"], result["sampling"]["temperature"], result["sampling"]["max_tokens"]) == (5, 0.5, 8)
+    assert result["harness"] == run.config["harness"] == {"id": "chat_loop", "args": {"window": 0}}
+    assert result["env_args"] == run.config["env"]["args"]
     assert len(read_trajectories(made / "episodes.parquet")) == 5
 
 

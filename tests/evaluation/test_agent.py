@@ -5,8 +5,9 @@ import pytest
 
 from latih.core import LatihError, ModelError, Trajectory
 from latih.data import read_trajectories
-from latih.envs import make
+from latih.envs import EnvSettings, make
 from latih.evaluation import Agent, AgentSettings, EvaluationSettings, evaluate, find_source
+from latih.harnesses import HarnessSettings
 from latih.models.policy import LoraSettings, ModelSettings, Policy, PolicySettings
 from latih.rollout import RolloutSettings
 from latih.runs import Run, RunSettings
@@ -109,10 +110,12 @@ async def test_play_and_evaluate(tmp_path: Path, model: Path) -> None:
         dials = EvaluationSettings(episodes=6, temperature=0.5)
         folder = tmp_path / "eval"
         seen: list[Trajectory] = []
-        result = await evaluate(rollouts, dials, label="now", folder=folder, on_done=seen.append)
+        asked = {"env": EnvSettings(id="tic_tac_toe"), "harness": agent.settings.harness}
+        result = await evaluate(rollouts, dials, label="now", folder=folder, on_done=seen.append, **asked)
         again = await evaluate(rollouts, dials, label="now")
     assert sorted(each.index for each in seen) == list(range(6))
     assert (result.episodes, result.errors, result.sampling.temperature) == (6, {}, 0.5)
+    assert result.harness == HarnessSettings()
     assert result.sampling.max_tokens == 4  # all but the temperature is as in training
     assert sum(each.value for name, each in result.rates.items() if name in ("win", "draw", "loss", "invalid")) == 1.0
     kept = read_trajectories(folder / "episodes.parquet")

@@ -57,8 +57,7 @@ def table(results: Sequence[EvalResult]) -> Table:
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         collapse_padding=True,
-        title=f"{first.env}: {first.episodes} held-out episodes, temperature {first.sampling.temperature:g}, "
-        "95 % intervals",
+        title=f"{first.env}: {first.episodes} held-out episodes, {played(first)}, 95 % intervals",
         title_justify="left",
     )
     made.add_column("", no_wrap=True)
@@ -69,8 +68,20 @@ def table(results: Sequence[EvalResult]) -> Table:
     return made
 
 
+def played(result: EvalResult) -> str:
+    """By whom the episodes were played, and how the policy was sampled."""
+    return f"{result.conditions['harness']}, {result.conditions['sampling']}"
+
+
 def rows(results: Sequence[EvalResult]) -> Iterator[list[str]]:
-    """The rows of the table: a name, then a text for each evaluation."""
+    """The rows of the table: a name, then a text for each evaluation.
+
+    A condition under which not all were made comes first, since then the numbers are not of one kind.
+    """
+    made = [result.conditions for result in results]
+    for name in made[0] if made else ():
+        if len({each[name] for each in made}) > 1:
+            yield [name, *(each[name] for each in made)]
     yield ["reward", *(_number(result.reward) for result in results)]
     # A metric that is 0 or 1 in one evaluation only by chance is shown in the form that all of them can take.
     means = {name for result in results for name in result.means}
@@ -99,8 +110,8 @@ def markdown(run: Run, results: Sequence[EvalResult], picture: Path | None, dama
     if results:
         last = results[-1]
         lines += [
-            f"`{last.env}`, {last.episodes} held-out episodes (seed {last.seed}), temperature "
-            f"{last.sampling.temperature:g}. Brackets hold 95 % intervals: Wilson's for rates, Student's t for means.",
+            f"`{last.conditions['env']}`, {last.episodes} held-out episodes (seed {last.seed}), {played(last)}, "
+            f"at most {last.max_turns} turns. Brackets hold 95 % intervals: Wilson's for rates, Student's t for means.",
             "",
             "| | " + " | ".join(result.label for result in results) + " |",
             "|---" * (len(results) + 1) + "|",
