@@ -114,6 +114,8 @@ def test_another_env_is_played_as_its_own_recipe_says(tmp_path: Path, quick: lis
     assert (same.harness.args, same.rollout.sampling.max_tokens) == ({"window": 0}, 8)
     assert (other.env.id, other.harness.args, other.rollout.sampling.max_tokens) == ("arithmetic_tool", {}, 128)
     assert other.trainer == same.trainer
+    for env in ("latih/TicTacToe-v0", "latih.envs.tic_tac_toe:TicTacToe"):  # other names of the run's own env
+        assert eval_config(source, env, [], None) == same
 
 
 def test_eval_of_a_model(tmp_path: Path, tiny: Path, capsys: Capture) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from latih.core import ConfigError
+from latih.envs.registry import canonical
 from latih.evaluation import Source
 from latih.runs import Run
 from latih.train.config import Config, override, resolve, validate
@@ -31,7 +32,7 @@ def eval_config(source: Source, env: str, overrides: Sequence[str], episodes: in
     asked = resolve(env)
     if source.config:
         tree = dict(source.config)
-        if _env_id(tree) != asked.env.id:  # how another env is played is that env's affair
+        if canonical(str(_env_id(tree))) != canonical(asked.env.id):  # how another env is played is that env's affair
             tree |= {name: asked.as_dict()[name] for name in ("env", "harness", "rollout")}
     else:
         tree = override(asked.as_dict(), [])

@@ -128,6 +128,19 @@ def find(spec: str) -> type[Any]:
     raise ConfigError(f"unknown environment {spec!r}: {nearest(spec, known)}")
 
 
+def canonical(spec: str) -> str:
+    """One spelling for all that name one environment; what names none stays as it is.
+
+    >>> {canonical(each) for each in ("tic_tac_toe", "latih/TicTacToe-v0", "latih.envs.tic_tac_toe:TicTacToe")}
+    {'tic_tac_toe'}
+    """
+    try:
+        cls = find(spec)
+    except ConfigError:
+        return spec
+    return next((name for name, each in _classes.items() if each is cls), _path(cls))
+
+
 def describe() -> list[EnvInfo]:
     """Every environment that is registered or built in, by name. One that cannot be imported says so."""
     return [_describe(name) for name in sorted({*_classes, *builtin_names()})]

@@ -17,7 +17,7 @@ from latih.core.plugins import load_module
 from latih.core.registry import nearest
 from latih.core.schema import Record
 from latih.envs import EnvSettings, find
-from latih.envs.registry import builtin_names
+from latih.envs.registry import builtin_names, canonical
 from latih.evaluation import EvaluationSettings
 from latih.harnesses import HarnessSettings
 from latih.inference.settings import EngineSettings
@@ -73,7 +73,7 @@ def override(tree: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
     done = functools.reduce(_merged, changes, tree)
     for name in ("env", "harness"):
         before, after = tree.get(name), done.get(name)
-        if isinstance(before, dict) and isinstance(after, dict) and before.get("id") != after.get("id"):
+        if isinstance(before, dict) and isinstance(after, dict) and _other(name, before.get("id"), after.get("id")):
             tree = tree | {name: {}}
     return functools.reduce(_merged, changes, _merged({}, tree))
 
@@ -94,6 +94,11 @@ def validate(tree: dict[str, Any]) -> Config:
         raise ConfigError(_explain((unknown or errors)[0]) + more) from None
     _check(config)
     return config
+
+
+def _other(name: str, before: Any, after: Any) -> bool:
+    """Whether two ids name different things: an env has several names."""
+    return before != after and (name != "env" or canonical(str(before)) != canonical(str(after)))
 
 
 def dotted_keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator[str]:
@@ -133,6 +138,8 @@ def _shelf() -> Any:
 
 
 def _tree(target: str, long: bool) -> dict[str, Any]:
+    if "/" in target and ":" not in target:  # a Gymnasium id stands for the name, and so for the recipe
+        target = canonical(target)
     if target in recipes():
         folder = _shelf() / target
         tree = _read(folder / "recipe.yaml")
