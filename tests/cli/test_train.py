@@ -118,6 +118,35 @@ def test_another_env_is_played_as_its_own_recipe_says(tmp_path: Path, quick: lis
         assert eval_config(source, env, [], None) == same
 
 
+OWN = """
+from latih.envs import MessageEnv, register
+
+
+@register("plugged_in")
+class PluggedIn(MessageEnv):
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        return "Say anything.", {}
+
+    def step(self, action):
+        return "", float(len(action) % 2), True, False, {}
+"""
+
+
+def test_an_env_of_a_plugin_by_its_bare_name(tmp_path: Path, quick: list[str]) -> None:
+    plugin = tmp_path / "plugged_in.py"
+    plugin.write_text(OWN)
+    quick = [each for each in quick if "warm_start" not in each]
+    # in a process of its own, which has not imported the plugin
+    for words in (
+        ["train", "plugged_in", f"plugins=[{plugin}]", *quick, "trainer.steps=0"],
+        ["eval", str(tmp_path / "runs" / "r"), "plugged_in", "--episodes", "2"],
+    ):
+        subprocess.run([sys.executable, "-m", "latih.cli", *words], check=True, timeout=120)
+    assert Run.open("r", tmp_path / "runs").config["env"]["id"] == "plugged_in"
+    assert len(list(tmp_path.glob("runs/r/evaluations/by-hand/*/eval.json"))) == 1
+
+
 def test_eval_of_a_model(tmp_path: Path, tiny: Path, capsys: Capture) -> None:
     words = [f"run.folder={tmp_path}", "inference.kv_cache_gb=0.05", "trainer.policy.model.dtype=float32"]
     assert main(["eval", str(tiny), "tic_tac_toe", "--episodes", "3", *words]) == 0

@@ -8,7 +8,7 @@ from latih.core import ConfigError
 from latih.envs.registry import canonical
 from latih.evaluation import Source
 from latih.runs import Run
-from latih.train.config import Config, override, resolve, validate
+from latih.train.config import Config, load_plugins, override, resolve, validate
 
 
 def runs_folder(overrides: Sequence[str]) -> Path:
@@ -29,6 +29,8 @@ def eval_config(source: Source, env: str, overrides: Sequence[str], episodes: in
     """
     if episodes is not None and episodes < 1:
         raise ConfigError(f"--episodes {episodes}: give 1 or more")
+    load_plugins(source.config)  # the run's own, which may have registered the env
+    load_plugins(override({}, overrides))
     asked = resolve(env)
     if source.config:
         tree = dict(source.config)

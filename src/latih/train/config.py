@@ -59,8 +59,10 @@ def recipes() -> list[str]:
 def resolve(target: str, overrides: Sequence[str] = (), *, long: bool = False) -> Config:
     """The config of a recipe's name, a YAML file, or an environment (which takes the defaults).
 
-    `overrides` are `dotted.key=value`, each value read as YAML; `long` adds the recipe's long form. Raises ConfigError.
+    `overrides` are `dotted.key=value`, each value read as YAML; `long` adds the recipe's long form. Plugins that they
+    name are imported first, so that `target` may be an environment of theirs. Raises ConfigError.
     """
+    load_plugins(override({}, overrides))
     return validate(override(_tree(target, long), overrides))
 
 
@@ -80,9 +82,8 @@ def override(tree: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
 
 def validate(tree: dict[str, Any]) -> Config:
     """The config that plain data makes. Raises ConfigError: unknown keys with the nearest, wrong types by name."""
-    plugins, env = tree.get("plugins"), tree.get("env")
-    for place in plugins if isinstance(plugins, list) else []:
-        load_module(str(place))
+    load_plugins(tree)
+    env = tree.get("env")
     if isinstance(env, dict) and isinstance(env.get("id"), str):
         find(env["id"])  # its file may register what the settings name, too
     try:
@@ -99,6 +100,13 @@ def validate(tree: dict[str, Any]) -> Config:
 def _other(name: str, before: Any, after: Any) -> bool:
     """Whether two ids name different things: an env has several names."""
     return before != after and (name != "env" or canonical(str(before)) != canonical(str(after)))
+
+
+def load_plugins(tree: dict[str, Any]) -> None:
+    """Import the plugins of a config that is not validated yet. Raises ConfigError."""
+    plugins = tree.get("plugins")
+    for place in plugins if isinstance(plugins, list) else []:
+        load_module(str(place))
 
 
 def dotted_keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator[str]:
