@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from pydantic import ValidationError
 
@@ -128,7 +128,7 @@ class Agent:
         Raises LatihError where the episode fails.
         """
         spec = GroupSpec(id=f"play/{seed}", seed=seed, size=1, sampling_seed=seed, task=task)
-        player = self.rollouts(lambda: _Open(env), type(env).__name__)
+        player = self.rollouts(lambda: cast(Env, _Open(env)), type(env).__name__)
         [group] = await player.play([spec])
         return group.trajectories[0]
 
@@ -172,13 +172,9 @@ class _Open:
 
     def __init__(self, env: Env) -> None:
         self._env = env
-        self.tools = getattr(env, "tools", ())
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        return self._env.reset(seed=seed, options=options)
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        return self._env.step(action)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._env, name)
 
     def close(self) -> None:
         pass

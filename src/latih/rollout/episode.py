@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from latih.core import Env, EnvError, HarnessError, Message, RolloutError, StopReason, Task, ToolSchema
 from latih.envs import message_of
-from latih.rollout.answers import Nonsense, checked_reset, checked_step
+from latih.rollout.answers import Nonsense, checked_reset, checked_step, checked_truncate
 from latih.rollout.model import RecordedModel
 from latih.rollout.threads import Hung, Threads
 
@@ -112,6 +112,20 @@ class EnvEpisode:
         """End the episode; the first reason stays."""
         self.stop_reason = self.stop_reason or reason
 
+    async def truncate(self) -> None:
+        """Where a bound that is not the env's own ended the episode, let the env score it. Raises EnvError.
+
+        An env need not have the method (see `MessageEnv.truncate`): its reward is then what it has paid so far.
+        """
+        env, reason = self._env, self.stop_reason
+        if env is None or self.fault or reason is None or reason is StopReason.TRUNCATED or not reason.is_truncation:
+            return
+        score = _method(env, "truncate")
+        if score is not None:
+            reward, metrics = await self._call("truncate()", lambda: checked_truncate(score(reason.value)))
+            self.reward += reward
+            self.metrics |= metrics
+
     async def close(self) -> None:
         """Close the env, whatever happened. Raises EnvError where that fails.
 
@@ -163,3 +177,10 @@ class EnvEpisode:
         error.hung = hung
         self.fault = self.fault or error
         return error
+
+
+def _method(env: Any, name: str) -> Callable[..., Any] | None:
+    """An optional method of an env: the outermost wrapper's that has it, or the env's own; None where none has."""
+    if hasattr(env, "get_wrapper_attr"):  # Gymnasium's wrappers pass nothing on by themselves
+        return env.get_wrapper_attr(name) if env.has_wrapper_attr(name) else None
+    return getattr(env, name, None)

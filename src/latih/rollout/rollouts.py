@@ -137,14 +137,17 @@ class Rollouts:
         error: RolloutError | None = None
         try:
             try:
-                await self._drive(episode)
+                try:
+                    await self._drive(episode)
+                except ContextFull:
+                    if recorder.last is None:  # the first prompt: nothing of it is the policy's doing
+                        raise
+                    episode.finish(StopReason.CONTEXT)
+                model.closed = True
+                await episode.truncate()
             finally:
                 model.closed = True
                 await episode.close()
-        except ContextFull as exc:
-            if recorder.last is None:  # the first prompt: nothing of it is the policy's doing
-                error = exc
-            episode.finish(StopReason.CONTEXT)
         except RolloutError as exc:
             error = exc
         error = episode.fault or error
