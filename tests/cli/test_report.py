@@ -52,7 +52,7 @@ def test_what_makes_evaluations_incomparable_is_shown() -> None:
     table = list(rows([RESULTS[0], other]))
     assert table[:3] == [
         ["harness", "chat_loop", "chat_loop(window=2)"],
-        ["sampling", "temperature 1.0, max_tokens 128", "temperature 0.0, max_tokens 128"],
+        ["sampling", "temperature 1, max_tokens 128", "temperature 0, max_tokens 128"],
         ["reward", "0.00 [0.00, 0.00]", "0.50 [0.12, 0.88]"],
     ]
 
@@ -62,7 +62,7 @@ def test_the_report_is_written_from_the_folder_alone(tmp_path: Path) -> None:
     warned: list[str] = []
     assert [each.label for each in write_report(run, warned.append)] == ["before", "after RL"]
     text = (run.folder / "report.md").read_text()
-    assert "`e`, 10 held-out episodes (seed 0), chat_loop, temperature 1.0, max_tokens 128, at most 3 turns." in text
+    assert "`e`, 10 held-out episodes (seed 0), chat_loop, temperature 1, max_tokens 128, at most 3 turns." in text
     assert "| win | 0.0% [0.0, 27.8] | 50.0% [23.7, 76.3] |" in text
     assert "![Reward and rates of every training step](reward.png)" in text
     assert "\x1b" not in text

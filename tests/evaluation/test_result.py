@@ -84,7 +84,7 @@ def test_the_conditions_tell_what_numbers_depend_on(tmp_path: Path) -> None:
         "env": "e(side='o')",
         "seed": "0",
         "harness": "chat_loop(window=0)",
-        "sampling": "temperature 0.0, max_tokens 128, top_k 5",
+        "sampling": "temperature 0, max_tokens 128, top_k 5",
         "max_turns": "3",
     }
     made.save(tmp_path)

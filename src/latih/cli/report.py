@@ -57,7 +57,7 @@ def table(results: Sequence[EvalResult]) -> Table:
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         collapse_padding=True,
-        title=f"{first.env}: {first.episodes} held-out episodes, {played(first)}, 95 % intervals",
+        title=f"{first.env}: {first.episodes} held-out episodes, 95 % intervals\n{played(first)}",
         title_justify="left",
     )
     made.add_column("", no_wrap=True)

@@ -67,7 +67,7 @@ class EvalResult(Record):
             "env": _call(self.env, self.env_args),
             "seed": str(self.seed),
             "harness": _call(self.harness.id, self.harness.args) if self.harness else "not recorded",
-            "sampling": ", ".join(f"{name} {value}" for name, value in shown.items()),
+            "sampling": ", ".join(f"{name} {_short(value)}" for name, value in shown.items()),
             "max_turns": str(self.max_turns),
         }
 
@@ -83,6 +83,10 @@ class EvalResult(Record):
             return cls.model_validate_json((folder / RESULT).read_text(encoding="utf-8"))
         except (OSError, ValidationError) as exc:
             raise LatihError(f"cannot read {folder / RESULT}: {str(exc).splitlines()[0]}") from exc
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _call(name: str, args: dict[str, Any]) -> str:
