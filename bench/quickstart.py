@@ -58,7 +58,7 @@ def main() -> None:
         rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
         training = sum(each.get("seconds/step", 0.0) + each.get("warm_start/seconds", 0.0) for each in rows) / 60
         entropy = ([math.nan] + [each["entropy"] for each in rows if "entropy" in each])[-1]  # a step may train nothing
-        for result in evaluations(Run.open(run)):
+        for result in evaluations(Run.open(run))[0]:
             lines.append(row(f"{seed} {result.label}", result))
         result = evaluate(run, args.episodes)
         lines.append(row(f"{seed} {args.episodes} games", result, f"  {entropy:7.3f}  {training:8.1f}  {total:5.1f}"))

@@ -4,6 +4,7 @@ import re
 import tomllib
 import warnings
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -11,18 +12,24 @@ from gymnasium.utils.env_checker import check_env
 from latih.cli.main import main
 from latih.core import Message, ToolCall
 from latih.envs import find, make
+from latih.runs import Run, RunSettings
 from tests.tiny import tiny_model, tiny_settings
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("bench/*.md")])
 
 
-def test_configuration_page_is_current() -> None:
-    spec = importlib.util.spec_from_file_location("configuration", ROOT / "docs" / "configuration.py")
+def load_script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def test_configuration_page_is_current() -> None:
+    module = load_script("configuration")
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     assert page == module.render(), "settings changed: run `make docs`"
     assert "|  |" not in page, "a setting without a docstring"
@@ -97,3 +104,15 @@ def test_every_dependency_has_its_reason() -> None:
     page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
     cells = {name.strip() for line in page.splitlines() for cell in line.split("|") for name in cell.split(",")}
     assert {re.split(r"[><=]", each)[0] for each in wanted} - cells == set()
+
+
+def test_the_picture_is_a_run_replayed_on_the_screen(tmp_path: Path) -> None:
+    picture = load_script("picture")
+    run = Run.create(RunSettings(folder=str(tmp_path), name="r"), {"trainer": {"steps": 2}})
+    rows = [{"step": 0, "eval/reward": 0.0}, *({"step": s, "reward": s / 4, "env/win": s / 2} for s in (1, 2))]
+    run.metrics_path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    text = re.sub(r"<[^>]+>|&#160;", " ", picture.draw(run, "latih train x"))
+    assert "latih train x" in re.sub(r" +", " ", text)
+    for word in ("1/2", "+0.250", "2/2", "+0.500", "1.00", "learn/s"):
+        assert word in text
+    assert "http" not in re.sub(r"(https://www.textualize.io|http://www.w3.org/2000/svg)", "", picture.draw(run, "x"))

@@ -7,6 +7,7 @@ from latih.cli.plot import plot_run
 from latih.cli.report import evaluations, markdown, rows, show, write_report
 from latih.core import Message, SamplingParams, StopReason, Trajectory
 from latih.evaluation import EvalResult, estimate
+from latih.harnesses import HarnessSettings
 from latih.runs import Run, RunSettings
 
 
@@ -17,7 +18,8 @@ def result(label: str, wins: int, moves: float, time: float) -> EvalResult:
         for i in range(10)
     ]  # fmt: skip
     found = estimate(episodes) | {"example": [Message(role="assistant", content="evil \x1b[2J")]}
-    return EvalResult(label=label, env="e", seed=0, sampling=SamplingParams(), max_turns=3, time=time, **found)
+    return EvalResult(label=label, env="e", seed=0, sampling=SamplingParams(), max_turns=3, time=time,
+                      harness=HarnessSettings(), **found)  # fmt: skip
 
 
 RESULTS = [result("before", 0, 0.0, 1.0), result("after RL", 5, 2.5, 2.0)]
@@ -40,17 +42,43 @@ def test_rows_by_hand() -> None:
     assert table["reward"][1] == "0.50 [0.12, 0.88]"
     assert table["moves"] == ["0.00 [0.00, 0.28]", "2.50 [2.50, 2.50]"]  # a number in one is a number in all
     assert "errors (not counted above)" not in table
+    assert "harness" not in table
+
+
+def test_what_makes_evaluations_incomparable_is_shown() -> None:
+    other = RESULTS[1].model_copy(
+        update={"harness": HarnessSettings(args={"window": 2}), "sampling": SamplingParams(temperature=0.0)}
+    )
+    table = list(rows([RESULTS[0], other]))
+    assert table[:3] == [
+        ["harness", "chat_loop", "chat_loop(window=2)"],
+        ["sampling", "temperature 1, max_tokens 128", "temperature 0, max_tokens 128"],
+        ["reward", "0.00 [0.00, 0.00]", "0.50 [0.12, 0.88]"],
+    ]
 
 
 def test_the_report_is_written_from_the_folder_alone(tmp_path: Path) -> None:
     run = make_run(tmp_path)
-    assert [each.label for each in write_report(run)] == ["before", "after RL"]
+    warned: list[str] = []
+    assert [each.label for each in write_report(run, warned.append)] == ["before", "after RL"]
     text = (run.folder / "report.md").read_text()
+    assert "`e`, 10 held-out episodes (seed 0), chat_loop, temperature 1, max_tokens 128, at most 3 turns." in text
     assert "| win | 0.0% [0.0, 27.8] | 50.0% [23.7, 76.3] |" in text
     assert "![Reward and rates of every training step](reward.png)" in text
     assert "\x1b" not in text
     assert (run.folder / "reward.png").read_bytes().startswith(b"\x89PNG")
-    assert len(evaluations(run)) == 2
+
+
+def test_a_damaged_evaluation_is_told_of(tmp_path: Path) -> None:
+    run = make_run(tmp_path)
+    warned: list[str] = []
+    write_report(run, warned.append)
+    [line] = warned
+    assert line.startswith(f"an evaluation is left out of the report: cannot read {run.folder}/evaluations/damaged/")
+    assert f"\n**Warning:** {line}\n" in (run.folder / "report.md").read_text()
+    found, damaged = evaluations(run)
+    assert [each.label for each in found] == ["before", "after RL"]
+    assert damaged == warned
 
 
 def test_nothing_to_draw_or_tell(tmp_path: Path) -> None:

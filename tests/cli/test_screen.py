@@ -17,7 +17,7 @@ METRICS = {
     "clip_fraction": 0.021,
     "grad_norm": 0.834,
     "sampled_tokens_per_second": 512.4,
-    "trained_tokens_per_second": 640.0,
+    "computed_tokens_per_second": 640.0,
     "seconds/step": 31.0,
     "seconds/rollout": 19.0,
     "seconds/train": 10.3,

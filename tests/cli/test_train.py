@@ -62,6 +62,8 @@ def test_train_resume_and_eval(tmp_path: Path, quick: list[str], capsys: Capture
     [made] = (run.folder / "evaluations" / "by-hand").iterdir()
     result = json.loads((made / "eval.json").read_text())
     assert (result["episodes"], result["sampling"]["temperature"], result["sampling"]["max_tokens"]) == (5, 0.5, 8)
+    assert result["harness"] == run.config["harness"] == {"id": "chat_loop", "args": {"window": 0}}
+    assert result["env_args"] == run.config["env"]["args"]
     assert len(read_trajectories(made / "episodes.parquet")) == 5
 
 
@@ -112,6 +114,37 @@ def test_another_env_is_played_as_its_own_recipe_says(tmp_path: Path, quick: lis
     assert (same.harness.args, same.rollout.sampling.max_tokens) == ({"window": 0}, 8)
     assert (other.env.id, other.harness.args, other.rollout.sampling.max_tokens) == ("arithmetic_tool", {}, 128)
     assert other.trainer == same.trainer
+    for env in ("latih/TicTacToe-v0", "latih.envs.tic_tac_toe:TicTacToe"):  # other names of the run's own env
+        assert eval_config(source, env, [], None) == same
+
+
+OWN = """
+from latih.envs import MessageEnv, register
+
+
+@register("plugged_in")
+class PluggedIn(MessageEnv):
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        return "Say anything.", {}
+
+    def step(self, action):
+        return "", float(len(action) % 2), True, False, {}
+"""
+
+
+def test_an_env_of_a_plugin_by_its_bare_name(tmp_path: Path, quick: list[str]) -> None:
+    plugin = tmp_path / "plugged_in.py"
+    plugin.write_text(OWN)
+    quick = [each for each in quick if "warm_start" not in each]
+    # in a process of its own, which has not imported the plugin
+    for words in (
+        ["train", "plugged_in", f"plugins=[{plugin}]", *quick, "trainer.steps=0"],
+        ["eval", str(tmp_path / "runs" / "r"), "plugged_in", "--episodes", "2"],
+    ):
+        subprocess.run([sys.executable, "-m", "latih.cli", *words], check=True, timeout=120)
+    assert Run.open("r", tmp_path / "runs").config["env"]["id"] == "plugged_in"
+    assert len(list(tmp_path.glob("runs/r/evaluations/by-hand/*/eval.json"))) == 1
 
 
 def test_eval_of_a_model(tmp_path: Path, tiny: Path, capsys: Capture) -> None:

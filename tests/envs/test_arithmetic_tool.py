@@ -1,4 +1,5 @@
 import contextlib
+import random
 import time
 from fractions import Fraction
 
@@ -160,6 +161,14 @@ def test_too_many_calls_truncate() -> None:
     assert [each.text for each in results] == ["3"]
     assert (reward, terminated, truncated) == (0.0, False, True)
     assert info["metrics"] == {"correct": 0.0, "tool_calls": 3.0, "bad_calls": 0.0}
+
+
+def test_no_answer_is_no_right_one() -> None:
+    env = ArithmeticTool()
+    env.reset(seed=0)
+    env.step(env.scripted("expert", random.Random(0)))
+    metrics = {"correct": 0.0, "tool_calls": 1.0, "bad_calls": 0.0}
+    assert env.truncate("turns") == (0.0, {"metrics": metrics})
 
 
 def test_a_call_with_an_answer_beside_it_is_a_call() -> None:

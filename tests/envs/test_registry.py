@@ -10,6 +10,7 @@ import pytest
 from latih.core import ConfigError
 from latih.envs import EnvSettings, MessageEnv, describe, make, register
 from latih.envs.arithmetic_tool import ArithmeticTool
+from latih.envs.registry import canonical
 from latih.envs.tic_tac_toe import TicTacToe
 
 MINE = '''
@@ -76,6 +77,17 @@ def test_own_env_from_a_file(mine: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert type(make("say_word")) is type(env)
     assert type(gymnasium.make("latih/SayWord-v0").unwrapped) is type(env)
     assert "say_word" in [each.name for each in describe()]
+
+
+def test_all_names_of_an_env_are_one(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for spec in ("arithmetic_tool", "latih/ArithmeticTool-v0", "latih.envs.arithmetic_tool:ArithmeticTool"):
+        assert canonical(spec) == "arithmetic_tool"
+    monkeypatch.chdir(mine.parent)
+    for spec in ("my_env.py:SayWord", f"{mine}:SayWord", "latih/SayWord-v0", "say_word"):
+        assert canonical(spec) == "say_word"
+    (mine.parent / "bare.py").write_text(MINE.replace('@register("say_word")', ""))
+    assert canonical("bare.py:SayWord") == canonical("./bare.py:SayWord") != canonical("my_env.py:SayWord")
+    assert canonical("no_such_env") == "no_such_env"
 
 
 @pytest.mark.parametrize(

@@ -245,6 +245,16 @@ def test_rewards_are_dials() -> None:
     assert paid == {2.0, 0.5, -3.0}
 
 
+def test_a_game_cut_short_has_no_outcome() -> None:
+    env = TicTacToe(side="x")
+    env.reset(seed=0)
+    env.step(env.scripted("random", random.Random(0)))
+    metrics = {"win": 0.0, "draw": 0.0, "loss": 0.0, "invalid": 0.0, "moves": 1.0}
+    assert env.truncate("context") == (0.0, {"metrics": metrics})
+    with pytest.raises(RuntimeError, match="the game is over"):
+        env.step("1")
+
+
 def test_step_after_the_end_is_an_error() -> None:
     env = TicTacToe()
     env.reset(seed=0)

@@ -1,11 +1,13 @@
+import json
 from pathlib import Path
 
 import pytest
 
 from latih.core import LatihError, ModelError, Trajectory
 from latih.data import read_trajectories
-from latih.envs import make
+from latih.envs import EnvSettings, make
 from latih.evaluation import Agent, AgentSettings, EvaluationSettings, evaluate, find_source
+from latih.harnesses import HarnessSettings
 from latih.models.policy import LoraSettings, ModelSettings, Policy, PolicySettings
 from latih.rollout import RolloutSettings
 from latih.runs import Run, RunSettings
@@ -36,6 +38,7 @@ def make_run(folder: Path, model: Path, lora: LoraSettings | None) -> tuple[Run,
     policy.refresh(7)
 
     def write(path: Path) -> None:
+        (path / "trainer.json").write_text(json.dumps({"model": policy.fingerprint}))
         if lora is not None:
             policy.save_adapter(path / "adapter")
         else:
@@ -59,14 +62,26 @@ def test_a_checkpoint_gives_the_trained_weights(tmp_path: Path, model: Path, lor
             assert all(loaded[name].equal(value) for name, value in policy.state().items())
 
 
-def test_a_checkpoint_of_another_model_is_one_line(tmp_path: Path, model: Path) -> None:
+@pytest.mark.parametrize("difference", [{"hidden": 64}, {"seed": 1}], ids=["shape", "weights"])
+def test_a_checkpoint_of_another_model_is_one_line(tmp_path: Path, model: Path, difference: dict[str, int]) -> None:
     run, _ = make_run(tmp_path / "runs", model, LoraSettings(rank=2))
-    tiny_model(tmp_path / "other", hidden=64)
+    tiny_model(tmp_path / "other", **difference)
     text = (run.folder / "config.yaml").read_text().replace(str(model), str(tmp_path / "other"))
     (run.folder / "config.yaml").write_text(text)
     with pytest.raises(ModelError, match="another model") as caught:
         Agent.load(run.folder)
     assert "\n" not in str(caught.value)
+    with Agent.load(run.folder, settings(model, LoraSettings(rank=2))) as agent:  # the settings say where its model is
+        assert agent.policy.folder == model
+
+
+def test_a_checkpoint_that_names_no_model_is_one_line(tmp_path: Path, model: Path) -> None:
+    run, _ = make_run(tmp_path, model, LoraSettings(rank=2))
+    file = run.folder / "checkpoints" / "step-000003" / "trainer.json"
+    for text in ("{}" + " " * (file.stat().st_size - 2), "[" + " " * (file.stat().st_size - 1)):  # whole by its size
+        file.write_text(text)
+        with pytest.raises(ModelError, match="is no checkpoint of a training"):
+            Agent.load(run.folder)
 
 
 def test_sources(tmp_path: Path, model: Path) -> None:
@@ -95,10 +110,12 @@ async def test_play_and_evaluate(tmp_path: Path, model: Path) -> None:
         dials = EvaluationSettings(episodes=6, temperature=0.5)
         folder = tmp_path / "eval"
         seen: list[Trajectory] = []
-        result = await evaluate(rollouts, dials, label="now", folder=folder, on_done=seen.extend)
+        asked = {"env": EnvSettings(id="tic_tac_toe"), "harness": agent.settings.harness}
+        result = await evaluate(rollouts, dials, label="now", folder=folder, on_done=seen.extend, **asked)
         again = await evaluate(rollouts, dials, label="now")
     assert sorted(each.index for each in seen) == list(range(6))
     assert (result.episodes, result.errors, result.sampling.temperature) == (6, {}, 0.5)
+    assert result.harness == HarnessSettings()
     assert result.sampling.max_tokens == 4  # all but the temperature is as in training
     assert sum(each.value for name, each in result.rates.items() if name in ("win", "draw", "loss", "invalid")) == 1.0
     kept = read_trajectories(folder / "episodes.parquet")

@@ -6,6 +6,7 @@ import pytest
 from latih.core import ErrorRecord, LatihError, Message, SamplingParams, Sequence, StopReason, Trajectory, Turn
 from latih.evaluation import EvalResult, estimate
 from latih.evaluation.result import conversation
+from latih.harnesses import HarnessSettings
 
 
 def episode(index: int, reward: float, stop: StopReason = StopReason.TERMINATED, **metrics: float) -> Trajectory:
@@ -72,6 +73,26 @@ def test_the_record_holds_the_sampling_and_survives_the_disk(tmp_path: Path) -> 
     assert made.metrics == {
         "eval/reward": 1.0, "eval/win": 1.0, "eval/truncated": 0.0, "eval/turns": 0.0, "eval/tokens": 0.0
     }  # fmt: skip
+
+
+def test_the_conditions_tell_what_numbers_depend_on(tmp_path: Path) -> None:
+    made = result(
+        env_args={"side": "o"}, harness=HarnessSettings(args={"window": 0}),
+        sampling=SamplingParams(temperature=0.0, top_k=5, seed=3),
+    )  # fmt: skip
+    assert made.conditions == {
+        "env": "e(side='o')",
+        "seed": "0",
+        "harness": "chat_loop(window=0)",
+        "sampling": "temperature 0, max_tokens 128, top_k 5",
+        "max_turns": "3",
+    }
+    made.save(tmp_path)
+    assert EvalResult.load(tmp_path).conditions == made.conditions
+    old = json.loads((tmp_path / "eval.json").read_text())
+    del old["harness"], old["env_args"]  # as written before they were recorded
+    (tmp_path / "eval.json").write_text(json.dumps(old))
+    assert EvalResult.load(tmp_path).conditions["harness"] == "not recorded"
 
 
 def test_a_damaged_record_is_one_line(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ import asyncio
 import threading
 import time
 
+import gymnasium
 import pytest
+from gymnasium.wrappers import TransformReward
 
 from latih.core import (
     ContextFull,
@@ -19,6 +21,7 @@ from latih.core import (
     ToolSchema,
     derive_seed,
 )
+from latih.envs import MessageSpace
 from latih.rollout import TooManyErrors, env_seed, plan
 from tests.rollout.fakes import CountEnv, ScriptedSampler
 from tests.rollout.playing import Raising, fresh, one, rollouts
@@ -150,6 +153,64 @@ def test_a_context_that_overflows_ends_the_trajectory_truncated_with_its_reward(
     trajectory = one(rollouts(lambda: env(length=5), sampler))
     assert (trajectory.stop_reason, trajectory.truncated, trajectory.error) == (StopReason.CONTEXT, True, None)
     assert (trajectory.reward, len(list(trajectory.turns))) == (1.0, 1)
+    assert env.made[0].closed == 1
+
+
+class Scoring(CountEnv):
+    """Pays half a point less where it was cut."""
+
+    def truncate(self, reason):
+        self.reasons = [*getattr(self, "reasons", []), reason]
+        return -0.5, {"metrics": {f"cut_by_{reason}": 1}}
+
+
+class Passing(gymnasium.Env):
+    """The doubles are no gymnasium envs: this one is, and passes everything on."""
+
+    observation_space = action_space = MessageSpace()
+
+    def __init__(self, inner):
+        self.inner, self.tools = inner, ()
+        self.reset, self.step, self.close = inner.reset, inner.step, inner.close
+        if hasattr(inner, "truncate"):
+            self.truncate = inner.truncate
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda env: env, lambda env: TransformReward(Passing(env), lambda reward: 2 * reward)]
+)
+def test_the_env_scores_an_episode_that_turns_or_context_cut(wrap):
+    per_step = wrap(CountEnv()).step("go")[1]
+    env = fresh(Scoring)
+    trajectory = one(rollouts(lambda: wrap(env(length=99)), max_turns=3))
+    assert (trajectory.stop_reason, trajectory.reward) == (StopReason.TURNS, 3 * per_step - 0.5)
+    assert trajectory.metrics == {"steps": 3.0, "cut_by_turns": 1.0}
+    sampler = ScriptedSampler(lambda call, prompt: "go", context_length=80)
+    trajectory = one(rollouts(lambda: wrap(env(length=99)), sampler))
+    assert trajectory.stop_reason is StopReason.CONTEXT
+    assert trajectory.reward == len(list(trajectory.turns)) * per_step - 0.5
+    assert trajectory.metrics["cut_by_context"] == 1.0
+    assert [(each.reasons, each.closed) for each in env.made] == [(["turns"], 1), (["context"], 1)]
+    # whose end is its own is not asked, nor one that has nothing to say
+    assert one(rollouts(lambda: wrap(env(length=2)))).reward == 2 * per_step
+    assert not hasattr(env.made[2], "reasons")
+    assert one(rollouts(lambda: wrap(CountEnv(length=99)), max_turns=3)).reward == 3 * per_step
+
+
+@pytest.mark.parametrize(
+    ("score", "said"),
+    [
+        (lambda self, reason: 1 / 0, "truncate() of test/Env-v0 raised ZeroDivisionError"),
+        (lambda self, reason: -1.0, "truncate() of test/Env-v0 returned float -1.0; expected (reward, info)"),
+        (lambda self, reason: (float("nan"), {}), "truncate() of test/Env-v0 returned float nan as the reward"),
+        (lambda self, reason: time.sleep(1.0), "truncate() of test/Env-v0 did not return within 0.1 s"),
+    ],
+)
+def test_faults_in_truncate_are_contained(score, said):
+    env = fresh(truncate=score)
+    trajectory = one(rollouts(lambda: env(length=99), max_turns=1, step_timeout=0.1))
+    assert trajectory.error.kind == "env"
+    assert said in trajectory.error.message
     assert env.made[0].closed == 1
 
 

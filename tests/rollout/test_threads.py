@@ -34,6 +34,26 @@ async def test_what_a_call_raises_comes_out_even_what_a_future_cannot_carry():
             await thread.call(lambda odd=odd: leave(odd), 5)
 
 
+@pytest.mark.parametrize("error", [None, ZeroDivisionError("its own")])
+async def test_a_call_that_ended_in_time_counts_though_the_loop_was_busy_past_the_deadline(error):
+    threads = Threads()
+
+    def quick():
+        if error:
+            raise error
+        return 7
+
+    call = asyncio.create_task(threads.take().call(quick, 0.05))
+    await asyncio.sleep(0)  # it is on its way
+    time.sleep(0.2)  # a long step of the sampler, which runs in this loop
+    if error:
+        with pytest.raises(ZeroDivisionError, match="its own"):
+            await call
+    else:
+        assert await call == 7
+    assert (threads.abandoned, threads.late) == (0, 0)
+
+
 async def test_a_call_that_hangs_is_abandoned_counted_and_its_late_result_ignored():
     threads, go = Threads(), threading.Event()
     thread = threads.take()

@@ -52,6 +52,14 @@ def test_another_id_begins_without_the_args_of_the_one_before():
     assert resolve("tic_tac_toe", ["harness.id=chat_loop"]).harness.args == {"window": 0}
 
 
+def test_an_env_is_the_same_by_all_its_names():
+    assert resolve("latih/TicTacToe-v0") == resolve("tic_tac_toe")
+    same = resolve("tic_tac_toe", ["env.args.side=x", "env.id=latih/TicTacToe-v0"])
+    assert same.env.args == {"side": "x"}
+    tree = override(resolve("tic_tac_toe", ["env.args.side=x"]).as_dict(), ["env.id=latih/TicTacToe-v0"])
+    assert tree["env"] == {"id": "latih/TicTacToe-v0", "args": {"side": "x"}}
+
+
 def test_override_leaves_its_argument_alone():
     tree = {"a": {"b": 1}}
     assert override(tree, ["a.b=2", "a.c=x"]) == {"a": {"b": 2, "c": "x"}}

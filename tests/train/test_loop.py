@@ -73,7 +73,8 @@ def test_a_whole_run(tmp_path):
     assert [row["step"] for row in steps] == [1, 2]
     for name in (
         *("reward", "env/score", "groups_mixed", "entropy", "sampler_kl", "clip_fraction", "grad_norm", "lr"),
-        *("sampled_tokens_per_second", "trained_tokens_per_second", "seconds/rollout", "seconds/train", "seconds/step"),
+        *("sampled_tokens_per_second", "computed_tokens_per_second", "row_tokens_per_second"),
+        *("seconds/rollout", "seconds/train", "seconds/step"),
     ):
         assert name in steps[0], name
     assert [step[:2] for step in watcher.steps] == [(1, 2), (2, 2)]
@@ -136,7 +137,13 @@ def test_what_is_wrong_with_the_env_is_told_before_the_model_is_loaded(tmp_path)
         _train(_config(tmp_path, *wrong, target="tic_tac_toe"))
 
 
+def test_speed_of_learning_with_and_without_what_is_shared():
+    result = StepResult(step=3, metrics={"computed_tokens": 600.0, "row_tokens": 2400.0})
+    found = step_metrics([], result, {"step": 4.0, "rollout": 2.0, "train": 1.5})
+    assert (found["computed_tokens_per_second"], found["row_tokens_per_second"]) == (400.0, 1600.0)
+
+
 def test_metrics_of_a_step_in_which_nothing_trained():
     found = step_metrics([], StepResult(step=3, metrics={"groups": 0.0}), {"step": 2.0, "rollout": 1.0, "train": 0.0})
-    assert found["trained_tokens_per_second"] == 0.0
+    assert found["computed_tokens_per_second"] == found["row_tokens_per_second"] == 0.0
     assert found["seconds/step"] == 2.0

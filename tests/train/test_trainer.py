@@ -165,6 +165,17 @@ def test_step_makes_one_version_per_minibatch_and_reports(policy):
 
 
 @pytest.mark.parametrize("old", ["sampler", "learner"])
+def test_computed_tokens_count_a_shared_prefix_once(policy, old):
+    groups = random_groups(policy, groups=2)
+    metrics = PolicyTrainer(policy, TrainerSettings(algorithm={"old": old})).step(groups).metrics
+    rows = [each.sequences[0].ids for group in groups for each in group.trajectories]
+    rows = [ids[:-1] for ids in rows]  # the last sampled token predicts nothing
+    distinct = {tuple(ids[: i + 1]) for ids in rows for i in range(len(ids))}  # a token is its whole prefix
+    assert metrics["computed_tokens"] == len(distinct)
+    assert metrics["row_tokens"] == sum(len(ids) for ids in rows) >= len(distinct) + 2 * 3 * 30  # prompts, four times
+
+
+@pytest.mark.parametrize("old", ["sampler", "learner"])
 def test_the_gap_is_measured_before_any_update(policy, old):
     groups = random_groups(policy, noise=0.0)
     metrics = _trainer(policy, minibatches=3, optimizer={"lr": 0.05}, algorithm={"old": old}).step(groups).metrics

@@ -26,7 +26,7 @@ _POLICY: list[tuple[str, str, Callable[[float], str]]] = [
     ("clip_fraction", "clip", lambda value: f"{value:.1%}"),
     ("grad_norm", "grad", _fixed(2)),
     ("sampled_tokens_per_second", "sample/s", _fixed(0)),
-    ("trained_tokens_per_second", "learn/s", _fixed(0)),
+    ("computed_tokens_per_second", "learn/s", _fixed(0)),
     ("seconds/step", "time", lambda value: duration(value)),
 ]
 """The metric, its label, its form. docs/metrics.md explains each."""

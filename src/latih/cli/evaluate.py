@@ -35,6 +35,8 @@ def evaluate_command(policy: str, env: str, overrides: Sequence[str], episodes: 
                     label=label,
                     folder=folder,
                     policy=agent.name,
+                    env=config.env,
+                    harness=config.harness,
                     on_done=lambda _: advance(1),
                 )
             )

@@ -1,6 +1,6 @@
 """The report of a run: before and after on held-out episodes, an example game of each, and the curve."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from rich import box
@@ -18,23 +18,28 @@ from latih.runs import Run
 COLOURS = {"system": "dim", "user": "", "assistant": "bold cyan", "tool": "magenta"}
 
 
-def write_report(run: Run) -> list[EvalResult]:
-    """Write report.md and reward.png of a run; its evaluations, the earliest first. Raises LatihError."""
-    results = evaluations(run)
+def write_report(run: Run, warn: Callable[[str], None]) -> list[EvalResult]:
+    """Write report.md and reward.png of a run; its evaluations, the earliest first.
+
+    `warn` hears of those that cannot be read, which the report names too. Raises LatihError.
+    """
+    results, damaged = evaluations(run)
+    for each in damaged:
+        warn(each)
     picture = plot_run(run.metrics(), results, run.folder / "reward.png", title=run.name)
-    run.write("report.md", markdown(run, results, picture))
+    run.write("report.md", markdown(run, results, picture, damaged))
     return results
 
 
-def evaluations(run: Run) -> list[EvalResult]:
-    """The evaluations kept in a run's folder, the earliest first; damaged ones are left out."""
-    found = []
-    for path in (run.folder / "evaluations").glob(f"*/{RESULT}"):
+def evaluations(run: Run) -> tuple[list[EvalResult], list[str]]:
+    """The evaluations kept in a run's folder, the earliest first, and a line about each that cannot be read."""
+    found, damaged = [], []
+    for path in sorted((run.folder / "evaluations").glob(f"*/{RESULT}")):
         try:
             found.append(EvalResult.load(path.parent))
-        except LatihError:
-            continue
-    return sorted(found, key=lambda result: result.time)
+        except LatihError as exc:
+            damaged.append(f"an evaluation is left out of the report: {exc}")
+    return sorted(found, key=lambda result: result.time), damaged
 
 
 def show(results: Sequence[EvalResult], console: Console, folder: Path) -> None:
@@ -52,8 +57,7 @@ def table(results: Sequence[EvalResult]) -> Table:
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         collapse_padding=True,
-        title=f"{first.env}: {first.episodes} held-out episodes, temperature {first.sampling.temperature:g}, "
-        "95 % intervals",
+        title=f"{first.env}: {first.episodes} held-out episodes, 95 % intervals\n{played(first)}",
         title_justify="left",
     )
     made.add_column("", no_wrap=True)
@@ -64,8 +68,20 @@ def table(results: Sequence[EvalResult]) -> Table:
     return made
 
 
+def played(result: EvalResult) -> str:
+    """By whom the episodes were played, and how the policy was sampled."""
+    return f"{result.conditions['harness']}, {result.conditions['sampling']}"
+
+
 def rows(results: Sequence[EvalResult]) -> Iterator[list[str]]:
-    """The rows of the table: a name, then a text for each evaluation."""
+    """The rows of the table: a name, then a text for each evaluation.
+
+    A condition under which not all were made comes first, since then the numbers are not of one kind.
+    """
+    made = [result.conditions for result in results]
+    for name in made[0] if made else ():
+        if len({each[name] for each in made}) > 1:
+            yield [name, *(each[name] for each in made)]
     yield ["reward", *(_number(result.reward) for result in results)]
     # A metric that is 0 or 1 in one evaluation only by chance is shown in the form that all of them can take.
     means = {name for result in results for name in result.means}
@@ -88,20 +104,21 @@ def games(results: Sequence[EvalResult]) -> RenderableType:
     )
 
 
-def markdown(run: Run, results: Sequence[EvalResult], picture: Path | None) -> str:
-    """The report as a file."""
+def markdown(run: Run, results: Sequence[EvalResult], picture: Path | None, damaged: Sequence[str] = ()) -> str:
+    """The report as a file; `damaged` are the lines about evaluations that it lacks."""
     lines = [f"# {run.name}", ""]
     if results:
         last = results[-1]
         lines += [
-            f"`{last.env}`, {last.episodes} held-out episodes (seed {last.seed}), temperature "
-            f"{last.sampling.temperature:g}. Brackets hold 95 % intervals: Wilson's for rates, Student's t for means.",
+            f"`{last.conditions['env']}`, {last.episodes} held-out episodes (seed {last.seed}), {played(last)}, "
+            f"at most {last.max_turns} turns. Brackets hold 95 % intervals: Wilson's for rates, Student's t for means.",
             "",
             "| | " + " | ".join(result.label for result in results) + " |",
             "|---" * (len(results) + 1) + "|",
             *("| " + " | ".join(row) + " |" for row in rows(results)),
             "",
         ]
+    lines += [line for each in damaged for line in (f"**Warning:** {each}", "")]
     if picture is not None:
         lines += [f"![Reward and rates of every training step]({picture.name})", ""]
     for result in results:

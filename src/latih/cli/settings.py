@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from latih.core import ConfigError
+from latih.envs.registry import canonical
 from latih.evaluation import Source
 from latih.runs import Run
-from latih.train.config import Config, override, resolve, validate
+from latih.train.config import Config, load_plugins, override, resolve, validate
 
 
 def runs_folder(overrides: Sequence[str]) -> Path:
@@ -28,10 +29,12 @@ def eval_config(source: Source, env: str, overrides: Sequence[str], episodes: in
     """
     if episodes is not None and episodes < 1:
         raise ConfigError(f"--episodes {episodes}: give 1 or more")
+    load_plugins(source.config)  # the run's own, which may have registered the env
+    load_plugins(override({}, overrides))
     asked = resolve(env)
     if source.config:
         tree = dict(source.config)
-        if _env_id(tree) != asked.env.id:  # how another env is played is that env's affair
+        if canonical(str(_env_id(tree))) != canonical(asked.env.id):  # how another env is played is that env's affair
             tree |= {name: asked.as_dict()[name] for name in ("env", "harness", "rollout")}
     else:
         tree = override(asked.as_dict(), [])

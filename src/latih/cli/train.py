@@ -31,7 +31,7 @@ def train_command(target: str | None, overrides: Sequence[str], *, resume: str |
             train(config, run, screen, resume=resume is not None)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"interrupted; go on with `{resume_command(run)}`") from None
-        results = write_report(run)
+        results = write_report(run, screen.warn)
     show(results, screen.console, run.folder)
     return 0
 

@@ -1,13 +1,14 @@
-"""Code that a user names in a setting: imported, called by its settings, and every mistake in it told in one line."""
+"""Code found by name: what a user names in a setting, every mistake told in one line, and the modules of a package."""
 
 import hashlib
 import importlib
 import importlib.util
 import inspect
 import os
+import pkgutil
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -20,6 +21,21 @@ from latih.core.registry import nearest
 T = TypeVar("T")
 
 _loading = threading.RLock()
+
+
+def modules(package: str, but: Collection[str] = ()) -> list[str]:
+    """The names of what lies in a package, none of it imported; names in `but` and those with a `_` are left out.
+
+    So a new file is found without an edit anywhere else.
+    """
+    found = pkgutil.iter_modules(importlib.import_module(package).__path__)
+    return sorted(each.name for each in found if each.name not in but and not each.name.startswith("_"))
+
+
+def import_all(package: str, but: Collection[str] = ()) -> None:
+    """Import every module of a package, each of which registers what it holds."""
+    for name in modules(package, but):
+        importlib.import_module(f"{package}.{name}")
 
 
 def load_module(place: str) -> ModuleType:

@@ -101,7 +101,8 @@ class ArithmeticTool(MessageEnv):
 
         R = [N is the value of the expression]
 
-    paid by the last turn. One call more than `max_calls` truncates the episode, with reward 0. Metrics: `correct`,
+    paid by the last turn. One call more than `max_calls` truncates the episode, with reward 0, as does any other bound
+    that comes before an answer. Metrics: `correct`,
     `tool_calls`, `bad_calls`. See docs/envs/arithmetic_tool.md.
     """
 
@@ -159,6 +160,10 @@ class ArithmeticTool(MessageEnv):
         if len(allowed) < len(message.tool_calls):
             return results, 0.0, False, True, self._end(0.0)
         return results, 0.0, False, False, {}
+
+    def truncate(self, reason: str) -> tuple[float, dict[str, Any]]:
+        """No answer is no right one."""
+        return 0.0, self._end(0.0)
 
     def scripted(self, name: str, rng: random.Random) -> str | Message:
         """`expert` has the expression calculated, then answers right; `random` does either with numbers of its own."""

@@ -23,7 +23,8 @@ class MessageEnv(gymnasium.Env[Item, Item]):
     - An observation is the NEW messages only; a string is one user message. An action is an assistant message,
       or its text (`text_of` takes either).
     - Rewards come by the turn; the reward of the episode is their sum.
-    - `terminated`: the task is over. `truncated`: it was cut short, by a bound of the env's own.
+    - `terminated`: the task is over. `truncated`: it was cut short, by a bound of the env's own. `truncate` is called
+      where another's bound cut it.
     - `info["metrics"]` of the last step is a `dict[str, float]`: numbers about the whole episode, such as `win`.
     - All randomness comes from `self.np_random`, which `super().reset(seed=seed, options=options)` seeds.
     - The constructor's parameters are the env's dials: the config's `env.args` are passed to it by name.
@@ -72,6 +73,14 @@ class MessageEnv(gymnasium.Env[Item, Item]):
         task = (options or {}).get("task")
         self.task = None if task is None else Task.model_validate(task)
         return [], {}
+
+    def truncate(self, reason: str) -> tuple[float, dict[str, Any]]:
+        """Score an episode that a bound on turns or context ended after the last step; `reason` is which.
+
+        Returns (reward, info): what is paid beside the rewards so far, by default nothing, and the metrics of an
+        episode that no step ended. `close` follows; there is no other step.
+        """
+        return 0.0, {}
 
     def scripted(self, name: str, rng: random.Random) -> str | Message:
         """What the scripted policy `name` does now: a baseline, and a source of demonstrations.

@@ -4,9 +4,7 @@ A built-in env is one file (or folder) of this package, named as the env: `tic_t
 which is `latih/TicTacToe-v0` to Gymnasium. Nothing but that file knows of it, and it is imported when asked for.
 """
 
-import importlib
 import inspect
-import pkgutil
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, TypeVar
@@ -14,7 +12,7 @@ from typing import Any, TypeVar
 import gymnasium
 
 from latih.core import ConfigError, Env, nearest
-from latih.core.plugins import build, load_module
+from latih.core.plugins import build, load_module, modules
 from latih.core.schema import Record
 from latih.envs.base import spec_of
 
@@ -84,8 +82,7 @@ def register(name: str, *, id: str | None = None) -> Callable[[T], T]:
 
 def builtin_names() -> list[str]:
     """The names of the environments that come with latih, none of them imported."""
-    modules = pkgutil.iter_modules(importlib.import_module("latih.envs").__path__)
-    return [each.name for each in modules if each.name not in SUPPORT and not each.name.startswith("_")]
+    return modules("latih.envs", but=SUPPORT)
 
 
 def register_builtin() -> None:
@@ -126,6 +123,19 @@ def find(spec: str) -> type[Any]:
         return _classes[name]
     known = _ids if "/" in spec else {*_classes, *builtin_names()}
     raise ConfigError(f"unknown environment {spec!r}: {nearest(spec, known)}")
+
+
+def canonical(spec: str) -> str:
+    """One spelling for all that name one environment; what names none stays as it is.
+
+    >>> {canonical(each) for each in ("tic_tac_toe", "latih/TicTacToe-v0", "latih.envs.tic_tac_toe:TicTacToe")}
+    {'tic_tac_toe'}
+    """
+    try:
+        cls = find(spec)
+    except ConfigError:
+        return spec
+    return next((name for name, each in _classes.items() if each is cls), _path(cls))
 
 
 def describe() -> list[EnvInfo]:

@@ -87,8 +87,9 @@ class TicTacToe(MessageEnv):
 
         R = reward_win·[won] + reward_draw·[drawn] + reward_loss·[lost] + reward_invalid·[invalid]
 
-    by default 1, 0, -1 and -1.5: an invalid move costs more than a loss. Metrics: `win`, `draw`, `loss`, `invalid`
-    (one of them is 1), and `moves`, the policy's own valid ones. See docs/envs/tic_tac_toe.md.
+    by default 1, 0, -1 and -1.5: an invalid move costs more than a loss. A game that was cut short pays 0. Metrics:
+    `win`, `draw`, `loss`, `invalid` (one of them is 1, none in a game cut short), and `moves`, the policy's own valid
+    ones. See docs/envs/tic_tac_toe.md.
     """
 
     policies = ("random", "expert")
@@ -148,6 +149,11 @@ class TicTacToe(MessageEnv):
             return self._end(outcome)
         return self._show(), 0.0, False, False, {}
 
+    def truncate(self, reason: str) -> tuple[float, dict[str, Any]]:
+        """A game that was cut short has no outcome, and pays nothing."""
+        self.over = True
+        return 0.0, self._info(None)
+
     def scripted(self, name: str, rng: random.Random) -> str:
         """A legal move: any (`random`), or a perfect one (`expert`)."""
         if name not in self.policies:
@@ -176,5 +182,8 @@ class TicTacToe(MessageEnv):
 
     def _end(self, outcome: str) -> tuple[Item, float, bool, bool, dict[str, Any]]:
         self.over = True
+        return f"{OUTCOMES[outcome]}\n{self._show()}", self.rewards[outcome], True, False, self._info(outcome)
+
+    def _info(self, outcome: str | None) -> dict[str, Any]:
         metrics = {name: float(name == outcome) for name in self.rewards} | {"moves": float(self.moves)}
-        return f"{OUTCOMES[outcome]}\n{self._show()}", self.rewards[outcome], True, False, {"metrics": metrics}
+        return {"metrics": metrics}

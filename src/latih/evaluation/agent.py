@@ -1,12 +1,13 @@
 """The agent: a policy and the harness that plays it, loaded from a run, a checkpoint or a model."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from pydantic import ValidationError
 
-from latih.core import ConfigError, Env, Harness, LatihError, Task, Trajectory
+from latih.core import ConfigError, Env, Harness, LatihError, ModelError, Task, Trajectory
 from latih.core.plugins import load_module
 from latih.core.schema import Record
 from latih.evaluation.source import Source, find_source
@@ -24,6 +25,8 @@ from latih.tracking import Told
 ADAPTER = "adapter"
 MASTERS = "masters.safetensors"
 """Where a checkpoint keeps its weights: the one or the other."""
+PROGRESS = "trainer.json"
+"""Where it keeps the fingerprint of its base model, as `model`, beside what a training needs to go on."""
 
 
 class AgentSettings(Record):
@@ -95,7 +98,8 @@ class Agent:
         source = path if isinstance(path, Source) else find_source(path)
         settings = settings or (AgentSettings.of_run(source.config) if source.config else AgentSettings())
         harness = harness or settings.harness.make()
-        folder = resolve_model(source.model, told)
+        # the run's own model, unless the settings name another place for it
+        folder = resolve_model(settings.policy.model.path if source.checkpoint else source.model, told)
         tokenizer = Tokenizer.from_folder(folder)
         renderer = Renderer.from_folder(folder, tokenizer)
         model, lora = settings.policy.model, settings.policy.lora
@@ -124,7 +128,7 @@ class Agent:
         Raises LatihError where the episode fails.
         """
         spec = GroupSpec(id=f"play/{seed}", seed=seed, size=1, sampling_seed=seed, task=task)
-        player = self.rollouts(lambda: _Open(env), type(env).__name__)
+        player = self.rollouts(lambda: cast(Env, _Open(env)), type(env).__name__)
         [group] = await player.play([spec])
         return group.trajectories[0]
 
@@ -140,7 +144,19 @@ class Agent:
 
 
 def load_checkpoint(policy: Policy, folder: Path) -> None:
-    """Read a checkpoint's adapter, or all of its trained weights. Raises ModelError where it is of another model."""
+    """Read a checkpoint's adapter, or all of its trained weights.
+
+    Raises ModelError where it is broken or of another model, if only of the same shape.
+    """
+    try:
+        base = json.loads((folder / PROGRESS).read_text(encoding="utf-8"))["model"]
+    except (OSError, ValueError, KeyError, TypeError) as exc:
+        raise ModelError(f"{folder} is no checkpoint of a training: {str(exc).splitlines()[0]}") from None
+    if base != policy.fingerprint:
+        raise ModelError(
+            f"checkpoint {folder} is of another model than {policy.folder}: set trainer.policy.model.path to the one "
+            "that it was trained from"
+        )
     if (folder / ADAPTER).is_dir():
         if policy.lora is None:
             raise ConfigError(f"{folder} holds an adapter, but trainer.policy.lora is null")
@@ -156,13 +172,9 @@ class _Open:
 
     def __init__(self, env: Env) -> None:
         self._env = env
-        self.tools = getattr(env, "tools", ())
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        return self._env.reset(seed=seed, options=options)
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        return self._env.step(action)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._env, name)
 
     def close(self) -> None:
         pass

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from latih.core import Trajectory
 from latih.data import write_trajectories
+from latih.envs import EnvSettings
 from latih.evaluation.result import EPISODES, EvalResult, estimate
 from latih.evaluation.settings import EvaluationSettings
+from latih.harnesses import HarnessSettings
 from latih.rollout import Rollouts, plan
 
 
@@ -19,12 +21,15 @@ async def evaluate(
     label: str,
     folder: Path | None = None,
     policy: str = "",
+    env: EnvSettings | None = None,
+    harness: HarnessSettings | None = None,
     on_done: Callable[[list[Trajectory]], None] | None = None,
 ) -> EvalResult:
     """Play `settings.episodes` held-out episodes through `rollouts` and measure them.
 
-    With `folder`, every episode goes to `episodes.parquet` there and the result to `eval.json`. Raises LatihError where
-    more episodes fail than `rollout.max_error_fraction` allows, or nothing can be measured.
+    `env` and `harness` are the settings that `rollouts` was made by, for the record. With `folder`, every episode goes
+    to `episodes.parquet` there and the result to `eval.json`. Raises LatihError where more episodes fail than
+    `rollout.max_error_fraction` allows, or nothing can be measured.
     """
     start = time.perf_counter()
     sampling = rollouts.settings.sampling
@@ -39,7 +44,9 @@ async def evaluate(
         policy=policy,
         policy_version=version,
         env=rollouts.env,
+        env_args=env.args if env else {},
         seed=settings.seed,
+        harness=harness,
         sampling=player.settings.sampling,
         max_turns=player.settings.max_turns,
         seconds=time.perf_counter() - start,

@@ -10,9 +10,12 @@ from pydantic import Field, ValidationError
 from latih.core import LatihError, Message, SamplingParams, Trajectory
 from latih.core.schema import Record
 from latih.evaluation.intervals import Estimate, student, wilson
+from latih.harnesses import HarnessSettings
 
 RESULT = "eval.json"
 EPISODES = "episodes.parquet"
+SAMPLING = ("temperature", "top_p", "top_k", "min_p", "max_tokens", "stop", "stop_ids")
+"""What of the sampling parameters changes the distribution of replies."""
 
 
 class EvalResult(Record):
@@ -24,8 +27,12 @@ class EvalResult(Record):
     """Where its weights come from."""
     policy_version: int = 0
     env: str
+    env_args: dict[str, Any] = {}
+    """The env's dials."""
     seed: int
     """Of the held-out episodes."""
+    harness: HarnessSettings | None = None
+    """Who played, and with which dials; None where a harness played that no settings name."""
     sampling: SamplingParams
     max_turns: int
     episodes: int
@@ -51,6 +58,19 @@ class EvalResult(Record):
         estimates = {"reward": self.reward, **self.rates, **self.means}
         return {f"eval/{name}": each.value for name, each in estimates.items()}
 
+    @property
+    def conditions(self) -> dict[str, str]:
+        """Under what the numbers came about, in words: two evaluations that differ here are not of one kind."""
+        sampling = self.sampling.model_dump(exclude_defaults=True, include=set(SAMPLING))
+        shown = {"temperature": self.sampling.temperature, "max_tokens": self.sampling.max_tokens, **sampling}
+        return {
+            "env": _call(self.env, self.env_args),
+            "seed": str(self.seed),
+            "harness": _call(self.harness.id, self.harness.args) if self.harness else "not recorded",
+            "sampling": ", ".join(f"{name} {_short(value)}" for name, value in shown.items()),
+            "max_turns": str(self.max_turns),
+        }
+
     def save(self, folder: Path) -> None:
         """Write eval.json. Raises OSError."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -63,6 +83,14 @@ class EvalResult(Record):
             return cls.model_validate_json((folder / RESULT).read_text(encoding="utf-8"))
         except (OSError, ValidationError) as exc:
             raise LatihError(f"cannot read {folder / RESULT}: {str(exc).splitlines()[0]}") from exc
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _call(name: str, args: dict[str, Any]) -> str:
+    return name + (f"({', '.join(f'{key}={value!r}' for key, value in args.items())})" if args else "")
 
 
 def estimate(trajectories: Sequence[Trajectory]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The policy: a decoder's weights at a version, with the masters that training moves."""
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -86,6 +87,12 @@ class Policy:
     def dtype(self) -> torch.dtype:
         """What the layers compute in; logits are float32 always."""
         return self.decoder.dtype
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the first embeddings, which never train: tells base models of one shape apart, in any dtype."""
+        rows = self.decoder.embedding[:64].detach().to(torch.bfloat16).cpu().contiguous()
+        return hashlib.sha256(rows.view(torch.int16).numpy().tobytes()).hexdigest()[:16]
 
     @property
     def masters(self) -> dict[str, nn.Parameter]:

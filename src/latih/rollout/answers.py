@@ -49,6 +49,13 @@ def checked_step(answer: Any) -> Outcome:
     )
 
 
+def checked_truncate(answer: Any) -> tuple[float, dict[str, float]]:
+    """The reward and metrics of what `truncate` returned. Raises Nonsense."""
+    if not (isinstance(answer, tuple) and len(answer) == 2):
+        raise Nonsense(f"returned {_shown(answer)}; expected (reward, info)")
+    return _number("the reward", answer[0]), _metrics(answer[1])
+
+
 def _messages(observation: Any) -> list[Message]:
     if isinstance(observation, str):
         return [Message(role="user", content=observation)]

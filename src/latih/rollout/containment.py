@@ -12,15 +12,17 @@ async def contained(harness: Harness, episode: EnvEpisode, limit: float) -> Roll
     """Play the episode, `limit` seconds at most; the fault that ended it, if one did. Only cancellation passes."""
     error: RolloutError | None = None
     try:
-        await _drive(harness, episode, limit)
-    except ContextFull as exc:
-        if episode.model.recorder.last is None:  # the first prompt: nothing of it is the policy's doing
-            error = exc
-        episode.finish(StopReason.CONTEXT)
+        try:
+            await _drive(harness, episode, limit)
+        except ContextFull:
+            if episode.model.recorder.last is None:  # the first prompt: nothing of it is the policy's doing
+                raise
+            episode.finish(StopReason.CONTEXT)
+        finally:
+            episode.model.closed = True
+        await episode.truncate()
     except RolloutError as exc:
         error = exc
-    finally:
-        episode.model.closed = True
     await episode.leave(error)
     return error
 

@@ -1,11 +1,12 @@
 """The episode that a harness is given: an env behind a thread and a deadline, and a recorded model."""
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 from latih.core import HarnessError, Message, RolloutError, StopReason, Task, ToolSchema
 from latih.envs import message_of
-from latih.rollout.answers import Outcome, checked_reset, checked_step
+from latih.rollout.answers import Outcome, checked_reset, checked_step, checked_truncate
 from latih.rollout.model import RecordedModel
 from latih.rollout.world import World
 
@@ -34,6 +35,8 @@ class EnvEpisode:
         self.reward = 0.0
         self.metrics: dict[str, float] = {}
         self.steps = 0
+        self.whom: tuple[str, ...] = ()
+        """The role, for an env that has several."""
         self.idle = False
         """Whether the world was over before this episode's first turn."""
         self.stop_reason: StopReason | None = None
@@ -104,3 +107,26 @@ class EnvEpisode:
     def finish(self, reason: StopReason) -> None:
         """End the episode; the first reason stays."""
         self.stop_reason = self.stop_reason or reason
+
+    async def truncate(self) -> None:
+        """Where a bound that is not the env's own ended the episode, let the env score it. Raises EnvError.
+
+        An env need not have the method (see `MessageEnv.truncate`): its reward is then what it has paid so far.
+        """
+        env, reason = self.world.env, self.stop_reason
+        if env is None or self.fault or reason is None or reason is StopReason.TRUNCATED or not reason.is_truncation:
+            return
+        score = _method(env, "truncate")
+        if score is not None:
+            reward, metrics = await self.world.call(
+                "truncate()", lambda: checked_truncate(score(*self.whom, reason.value))
+            )
+            self.reward += reward
+            self.metrics |= metrics
+
+
+def _method(env: Any, name: str) -> Callable[..., Any] | None:
+    """An optional method of an env: the outermost wrapper's that has it, or the env's own; None where none has."""
+    if hasattr(env, "get_wrapper_attr"):  # Gymnasium's wrappers pass nothing on by themselves
+        return env.get_wrapper_attr(name) if env.has_wrapper_attr(name) else None
+    return getattr(env, name, None)

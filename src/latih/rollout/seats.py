@@ -128,6 +128,7 @@ class RoleEpisode(EnvEpisode):
         super().__init__(table.world, model, seed=seed, task=task, max_turns=max_turns)
         self._table = table
         self._role = role
+        self.whom = (role,)
 
     @property
     def waits_for(self) -> str:

@@ -43,8 +43,9 @@ class Thread:
             async with asyncio.timeout(timeout):
                 return await future
         except TimeoutError:
-            if not future.cancelled():  # the function itself raised it
-                raise
+            if not future.cancelled():
+                # The call had ended: the loop was busy with something else past the deadline. Or it raised this itself.
+                return future.result()
             self.pool.abandoned += 1
             frame = sys._current_frames().get(self.thread.ident or 0)
             raise Hung("".join(traceback.format_stack(frame)) if frame else "") from None

@@ -5,22 +5,18 @@ and `trainer.json`. There is no generator to save: every random choice is seeded
 index.
 """
 
-import hashlib
 import json
 from pathlib import Path
 
-import torch
 from pydantic import ValidationError
 
 from latih.core.errors import ModelError
 from latih.core.schema import Record
-from latih.evaluation.agent import ADAPTER, MASTERS, load_checkpoint
-from latih.models.policy import Policy
+from latih.evaluation.agent import ADAPTER, MASTERS, PROGRESS, load_checkpoint
 from latih.models.weights import read_tensors, write_tensors
 from latih.train.trainer import PolicyTrainer
 
 OPTIMIZER = "optimizer.safetensors"
-PROGRESS = "trainer.json"
 
 
 class Progress(Record):
@@ -35,13 +31,7 @@ class Progress(Record):
     schedule_step: int
     """Steps that the learning rate's schedule has seen."""
     model: str
-    """A fingerprint of the base model."""
-
-
-def fingerprint(policy: Policy) -> str:
-    """A hash of the base model's first embeddings: tells models of one shape apart, whatever the compute dtype."""
-    rows = policy.decoder.embedding[:64].detach().to(torch.bfloat16).cpu().contiguous()
-    return hashlib.sha256(rows.view(torch.int16).numpy().tobytes()).hexdigest()[:16]
+    """The fingerprint of the base model."""
 
 
 def write(folder: Path, trainer: PolicyTrainer, step: int) -> None:
@@ -57,7 +47,7 @@ def write(folder: Path, trainer: PolicyTrainer, step: int) -> None:
         seed=trainer.seed,
         policy_version=policy.version,
         schedule_step=trainer.steps,
-        model=fingerprint(policy),
+        model=policy.fingerprint,
     )
     (folder / PROGRESS).write_text(progress.model_dump_json(indent=1), encoding="utf-8")
 
@@ -69,11 +59,6 @@ def read(folder: Path, trainer: PolicyTrainer) -> Progress:
         progress = Progress.model_validate(json.loads((folder / PROGRESS).read_text(encoding="utf-8")))
     except (OSError, ValueError, ValidationError) as exc:
         raise ModelError(f"{folder} is no checkpoint of a training: {str(exc).splitlines()[0]}") from None
-    if progress.model != fingerprint(policy):
-        raise ModelError(
-            f"checkpoint {folder} is of another model than {policy.folder}: set trainer.policy.model.path to the one "
-            "that it was trained from"
-        )
     load_checkpoint(policy, folder)
     policy.refresh(progress.policy_version)
     trainer.load_state(read_tensors(folder / OPTIMIZER))

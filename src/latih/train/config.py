@@ -17,7 +17,7 @@ from latih.core.plugins import load_module
 from latih.core.registry import nearest
 from latih.core.schema import Record
 from latih.envs import EnvSettings, find
-from latih.envs.registry import builtin_names
+from latih.envs.registry import builtin_names, canonical
 from latih.evaluation import EvaluationSettings
 from latih.harnesses import HarnessSettings
 from latih.inference.settings import EngineSettings
@@ -59,8 +59,10 @@ def recipes() -> list[str]:
 def resolve(target: str, overrides: Sequence[str] = (), *, long: bool = False) -> Config:
     """The config of a recipe's name, a YAML file, or an environment (which takes the defaults).
 
-    `overrides` are `dotted.key=value`, each value read as YAML; `long` adds the recipe's long form. Raises ConfigError.
+    `overrides` are `dotted.key=value`, each value read as YAML; `long` adds the recipe's long form. Plugins that they
+    name are imported first, so that `target` may be an environment of theirs. Raises ConfigError.
     """
+    load_plugins(override({}, overrides))
     return validate(override(_tree(target, long), overrides))
 
 
@@ -73,16 +75,15 @@ def override(tree: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
     done = functools.reduce(_merged, changes, tree)
     for name in ("env", "harness"):
         before, after = tree.get(name), done.get(name)
-        if isinstance(before, dict) and isinstance(after, dict) and before.get("id") != after.get("id"):
+        if isinstance(before, dict) and isinstance(after, dict) and _other(name, before.get("id"), after.get("id")):
             tree = tree | {name: {}}
     return functools.reduce(_merged, changes, _merged({}, tree))
 
 
 def validate(tree: dict[str, Any]) -> Config:
     """The config that plain data makes. Raises ConfigError: unknown keys with the nearest, wrong types by name."""
-    plugins, env = tree.get("plugins"), tree.get("env")
-    for place in plugins if isinstance(plugins, list) else []:
-        load_module(str(place))
+    load_plugins(tree)
+    env = tree.get("env")
     if isinstance(env, dict) and isinstance(env.get("id"), str):
         find(env["id"])  # its file may register what the settings name, too
     try:
@@ -94,6 +95,18 @@ def validate(tree: dict[str, Any]) -> Config:
         raise ConfigError(_explain((unknown or errors)[0]) + more) from None
     _check(config)
     return config
+
+
+def _other(name: str, before: Any, after: Any) -> bool:
+    """Whether two ids name different things: an env has several names."""
+    return before != after and (name != "env" or canonical(str(before)) != canonical(str(after)))
+
+
+def load_plugins(tree: dict[str, Any]) -> None:
+    """Import the plugins of a config that is not validated yet. Raises ConfigError."""
+    plugins = tree.get("plugins")
+    for place in plugins if isinstance(plugins, list) else []:
+        load_module(str(place))
 
 
 def dotted_keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator[str]:
@@ -133,6 +146,8 @@ def _shelf() -> Any:
 
 
 def _tree(target: str, long: bool) -> dict[str, Any]:
+    if "/" in target and ":" not in target:  # a Gymnasium id stands for the name, and so for the recipe
+        target = canonical(target)
     if target in recipes():
         folder = _shelf() / target
         tree = _read(folder / "recipe.yaml")

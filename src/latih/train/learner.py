@@ -77,6 +77,8 @@ class Statistics:
     """Mean and maximum of per-token numbers, over however many micro-batches they come in."""
 
     def __init__(self) -> None:
+        self.tokens = 0
+        """That went forward and backward, a shared prefix counted once: what was really computed."""
         self._parts: dict[str, list[Tensor]] = {}
 
     def add(self, values: Mapping[str, Tensor]) -> None:
@@ -160,6 +162,7 @@ class Learner:
             logprobs_M, entropy_M = self._logprobs(micro, entropy_gradient)
             loss, values = objective(micro, logprobs_M, entropy_M)
             loss.backward()
+            statistics.tokens += len(micro.ids_N)
             statistics.add({**values, "loss": loss.detach().reshape(1), "entropy": entropy_M})
         return statistics
 

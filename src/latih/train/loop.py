@@ -138,6 +138,8 @@ class _Writer:
                     label=label,
                     folder=folder,
                     policy=str(self.run.folder),
+                    env=self.config.env,
+                    harness=self.config.harness,
                     on_done=lambda _: advance(1),
                 )
             )

@@ -13,7 +13,10 @@ def step_metrics(groups: Sequence[Group], result: StepResult, seconds: Mapping[s
     - `reward`: the mean over valid trajectories; the rest of `latih.rollout.summarize` under its own names.
     - the trainer's own metrics.
     - `sampled_tokens_per_second`: over the time of the rollouts, envs and prompts included.
-    - `trained_tokens_per_second`: tokens of the rows trained on, prompts included, over the time of the training.
+    - `computed_tokens_per_second`: tokens that the learner took forward and backward, a prefix that rows share counted
+      once, over the time of the training.
+    - `row_tokens_per_second`: the tokens of the rows trained on, prompts included and shared prefixes repeated, over
+      the same time.
     - `seconds/…`: where the time went; `seconds/step` is all of it.
     """
     played = summarize(groups)
@@ -25,6 +28,9 @@ def step_metrics(groups: Sequence[Group], result: StepResult, seconds: Mapping[s
         **result.metrics,
         "sampled_tokens": sampled,
         "sampled_tokens_per_second": sampled / max(seconds["rollout"], 1e-9),
-        "trained_tokens_per_second": result.metrics.get("row_tokens", 0.0) / max(seconds["train"], 1e-9),
+        **{
+            f"{name}_per_second": result.metrics.get(name, 0.0) / max(seconds["train"], 1e-9)
+            for name in ("computed_tokens", "row_tokens")
+        },
         **{f"seconds/{name}": value for name, value in seconds.items()},
     }

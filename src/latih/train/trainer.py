@@ -119,6 +119,7 @@ def _summary(every: Sequence[Statistics], norms: Sequence[float]) -> dict[str, f
     """Means over the updates of a step; nothing of what a step without updates does not have."""
     finite = [norm for norm in norms if math.isfinite(norm)]
     metrics: dict[str, float] = {"updates": len(finite), "updates_skipped": len(norms) - len(finite)}
+    metrics["computed_tokens"] = sum(each.tokens for each in every)
     if finite:
         metrics["grad_norm"] = math.fsum(finite) / len(finite)
     if every:
