@@ -20,7 +20,7 @@ from latih.envs.base import spec_of
 
 T = TypeVar("T", bound=type[Any])
 
-SUPPORT = {"base", "registry", "spaces", "tools"}
+SUPPORT = {"base", "calculator", "registry", "spaces", "tools"}
 """Modules of this package that are no environments."""
 
 _classes: dict[str, type[Any]] = {}

@@ -38,17 +38,25 @@ _LATEX = [
     (re.compile(r"\\([$%])"), r"\1"),
     (re.compile(r"\^\s*(?:\\circ|\{\\circ\})"), "°"),
 ]
-_GLYPHS = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
-_VULGAR = dict(zip(_GLYPHS, "1/2 1/3 2/3 1/4 3/4 1/5 2/5 3/5 4/5 1/6 5/6 1/8 3/8 5/8 7/8".split(), strict=True))
-_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-_NO_UNIT = frozenset(
-    # These would make of the number before them another one, or offer a second.
-    "or and nor to not minus plus times over divided squared cubed point half halves third thirds quarter quarters "
-    "dozen dozens hundred hundreds thousands millions billions trillions x zero one two three four five six seven eight "
-    "nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty "
-    "sixty seventy eighty ninety".split()
+_VULGAR = dict(
+    pair.split("=")
+    for pair in re.findall(
+        r"\S+", "½=1/2 ⅓=1/3 ⅔=2/3 ¼=1/4 ¾=3/4 ⅕=1/5 ⅖=2/5 ⅗=3/5 ⅘=4/5 ⅙=1/6 ⅚=5/6 ⅛=1/8 ⅜=3/8 ⅝=5/8 ⅞=7/8"
+    )
 )
-_WORD = r"[^\W\d_]+(?:['’./-][^\W\d_]+)*[.²³]?"
+_GLYPHS = "".join(_VULGAR)
+_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+# In a unit these would make of the number before them another one, or offer a second.
+_NO_UNIT = re.compile(
+    r"""(?<![^\W_])(?:
+        or|and|nor|to|not|minus|plus|times|over|divided|squared|cubed|point|x
+      | half|halves|thirds?|quarters?|dozens?|hundreds?|thousands?|millions?|billions?|trillions?
+      | zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|sixty|seventy
+      | eighty|ninety|\w+teen
+    )(?![^\W_])""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_WORD = r"[^\W\d_]+(?:['\u2019./-][^\W\d_]+)*[.²³]?"
 _VALUE = re.compile(
     rf"""
     [\s*_`]*
@@ -105,10 +113,8 @@ def read_number(text: str) -> Fraction | None:
     found = _VALUE.fullmatch(text.strip())
     if found is None or (found["sign"] and found["inner"]):
         return None
-    if _NO_UNIT & set(re.findall(r"[^\W\d_]+", (found["unit"] or "").lower())):
-        return None
     value = _magnitude(found)
-    if value is None:
+    if value is None or _NO_UNIT.search(found["unit"] or ""):
         return None
     value *= _SCALES[found["scale"].lower()] if found["scale"] else 1
     return -value if (found["sign"] or found["inner"]) in ("-", "\u2212") else value
