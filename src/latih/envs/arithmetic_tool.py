@@ -6,12 +6,11 @@ from typing import Annotated, Any
 
 from pydantic import Field, validate_call
 
-from latih.core import Message, Task, ToolCall
+from latih.core import Message, Task
 from latih.envs.base import MessageEnv
-from latih.envs.calculator import CALCULATOR, calculate, calculation, evaluate
+from latih.envs.calculator import CALCULATOR, Calculator, calculation, evaluate
 from latih.envs.registry import register
 from latih.envs.spaces import Item, message_of, messages_of
-from latih.envs.tools import tool_message
 
 SYSTEM = "Work out the expression with the calculator. Then reply with one line: Answer: N"
 ANSWER = re.compile(r"^Answer: (-?[0-9]{1,80})$", re.MULTILINE)
@@ -39,6 +38,7 @@ class ArithmeticTool(MessageEnv):
 
     tools = (CALCULATOR,)
     policies = ("random", "expert")
+    columns = ("prompt",)
 
     @validate_call
     def __init__(
@@ -66,7 +66,7 @@ class ArithmeticTool(MessageEnv):
         A task without an answer has an expression for a prompt. Raises ValueError where it has neither.
         """
         super().reset(seed=seed, options=options)
-        self.calls = self.bad_calls = 0
+        self.calculator = Calculator(self.max_calls)
         self.over = False
         if self.task is None:
             question: Item = self._draw()
@@ -85,21 +85,24 @@ class ArithmeticTool(MessageEnv):
         if not message.tool_calls:
             correct = float(read_answer(message.text) == self.answer)
             return "Right." if correct else "Wrong.", correct, True, False, self._end(correct)
-        allowed = message.tool_calls[: self.max_calls - self.calls]
-        self.calls += len(allowed)
-        results: Item = [tool_message(call, self._call(call)) for call in allowed]
-        if len(allowed) < len(message.tool_calls):
+        results, beyond = self.calculator.answer(message)
+        if beyond:
             return results, 0.0, False, True, self._end(0.0)
         return results, 0.0, False, False, {}
+
+    def check_task(self, task: Task) -> None:
+        """Raises ValueError where the task has no whole number for its answer."""
+        _truth(task)
 
     def scripted(self, name: str, rng: random.Random) -> str | Message:
         """`expert` has the expression calculated, then answers right; `random` does either with numbers of its own."""
         if name == "random":
-            if self.calls < self.max_calls and rng.random() < 0.5:
+            if self.calculator.calls < self.max_calls and rng.random() < 0.5:
                 return calculation(f"{rng.randrange(10**self.digits)} + {rng.randrange(10**self.digits)}")
             return f"Answer: {rng.randrange(10**self.digits)}"
         if name == "expert":
-            return calculation(self.question) if self.calls == 0 < self.max_calls else f"Answer: {self.answer}"
+            first = self.calculator.calls == 0 < self.max_calls
+            return calculation(self.question) if first else f"Answer: {self.answer}"
         return super().scripted(name, rng)
 
     def _draw(self) -> str:
@@ -107,15 +110,9 @@ class ArithmeticTool(MessageEnv):
         signs = [self.operators[each] for each in self.np_random.integers(len(self.operators), size=self.terms - 1)]
         return " ".join([numbers[0], *(part for pair in zip(signs, numbers[1:], strict=True) for part in pair)])
 
-    def _call(self, call: ToolCall) -> str:
-        result, bad = calculate(call, self.tools)
-        self.bad_calls += bad
-        return result
-
     def _end(self, correct: float) -> dict[str, Any]:
         self.over = True
-        metrics = {"correct": correct, "tool_calls": float(self.calls), "bad_calls": float(self.bad_calls)}
-        return {"metrics": metrics}
+        return {"metrics": {"correct": correct, **self.calculator.metrics}}
 
 
 def _truth(task: Task) -> int:

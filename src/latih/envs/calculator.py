@@ -3,11 +3,11 @@
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from fractions import Fraction
 
 from latih.core import Message, ToolCall, ToolSchema
-from latih.envs.tools import bad_call
+from latih.envs.tools import bad_call, tool_message
 
 CALCULATOR = ToolSchema(
     name="calculator",
@@ -76,15 +76,36 @@ def show(value: Fraction) -> str:
     return str(value.numerator) if value.denominator == 1 else f"{float(value):.10g}"
 
 
-def calculate(call: ToolCall, tools: Iterable[ToolSchema] = (CALCULATOR,)) -> tuple[str, bool]:
-    """The calculator's answer to a call, and whether the call was a bad one: the answer then says what is wrong."""
-    fault = bad_call(call, tools)
-    if fault is None and isinstance(call.arguments, dict):
-        try:
-            return show(evaluate(call.arguments["expression"])), False
-        except ValueError as exc:
-            fault = f"error: {exc}"
-    return str(fault), True
+class Calculator:
+    """The calculator through one episode: it answers calls, counts them, and stops at a bound."""
+
+    def __init__(self, max_calls: int) -> None:
+        self.max_calls = max_calls
+        self.calls = self.bad_calls = 0
+
+    def answer(self, message: Message) -> tuple[list[Message], bool]:
+        """A tool message for each call of `message`, and whether there was a call beyond the bound.
+
+        A bad call is answered by what is wrong with it; a call beyond the bound is not answered.
+        """
+        allowed = message.tool_calls[: self.max_calls - self.calls]
+        self.calls += len(allowed)
+        return [tool_message(call, self._result(call)) for call in allowed], len(allowed) < len(message.tool_calls)
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """`tool_calls`: those that were answered; `bad_calls`: those of them that were bad."""
+        return {"tool_calls": float(self.calls), "bad_calls": float(self.bad_calls)}
+
+    def _result(self, call: ToolCall) -> str:
+        fault = bad_call(call, [CALCULATOR])
+        if fault is None and isinstance(call.arguments, dict):
+            try:
+                return show(evaluate(call.arguments["expression"]))
+            except ValueError as exc:
+                fault = f"error: {exc}"
+        self.bad_calls += 1
+        return str(fault)
 
 
 def calculation(expression: str) -> Message:

@@ -38,12 +38,15 @@ _LATEX = [
     (re.compile(r"\\([$%])"), r"\1"),
     (re.compile(r"\^\s*(?:\\circ|\{\\circ\})"), "°"),
 ]
-_VULGAR = dict(
-    pair.split("=")
-    for pair in re.findall(
-        r"\S+", "½=1/2 ⅓=1/3 ⅔=2/3 ¼=1/4 ¾=3/4 ⅕=1/5 ⅖=2/5 ⅗=3/5 ⅘=4/5 ⅙=1/6 ⅚=5/6 ⅛=1/8 ⅜=3/8 ⅝=5/8 ⅞=7/8"
-    )
-)
+_VULGAR = {"½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅖": "2/5", "⅗": "3/5"} | {
+    "⅘": "4/5",
+    "⅙": "1/6",
+    "⅚": "5/6",
+    "⅛": "1/8",
+    "⅜": "3/8",
+    "⅝": "5/8",
+    "⅞": "7/8",
+}
 _GLYPHS = "".join(_VULGAR)
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 # In a unit these would make of the number before them another one, or offer a second.
