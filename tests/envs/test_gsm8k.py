@@ -53,7 +53,7 @@ def test_shows_the_question_and_never_the_answer() -> None:
         ("#### 72\n#### 71", 0, 0),
         ("#### 72 or 71", 0, 0),
         ("#### 48 + 24", 0, 0),
-        ("72 is what she sold", 0, 0),
+        ("She sold 72 clips", 0, 0),
         ("", 0, 0),
     ],
 )
@@ -121,7 +121,7 @@ def test_problems_made_up_have_whole_positive_answers_that_the_expert_knows(seed
     env = Gsm8k()
     env.reset(seed=seed)
     assert env.truth.denominator == 1
-    assert env.truth >= 0 or "pays" in env.solution
+    assert env.truth > 0
     assert play(env, "expert", seed).reward == 1.0
 
 
@@ -143,13 +143,8 @@ def test_baselines(calculator: bool) -> None:
     assert all(each.metrics["answered"] or each.truncated for each in aimless)
     for seed in range(100):
         question = env.reset(seed=seed)[0][1].text
-        for reply in (
-            "",
-            question,
-            f"#### {question}",
-            "\n".join(f"#### {n}" for n in range(200)),
-            " or ".join("12345"),
-        ):
+        every = "\n".join(f"#### {n}" for n in range(200))
+        for reply in ("", question, f"#### {question}", every, " or ".join("12345")):
             env.reset(seed=seed)
             assert env.step(reply)[1] == 0.0
 

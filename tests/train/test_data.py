@@ -23,10 +23,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def words(tmp_path: Path, model: Path) -> list[str]:
     """Six rows to train on in Parquet, three held out in JSON lines, and small settings."""
-    rows = [
-        {"question": f"What is {n} + {n}?", "answer": f"{n}+{n} = <<{n}+{n}={2 * n}>>{2 * n}\n#### {2 * n}"}
-        for n in range(9)
-    ]
+    rows = [{"question": f"What is {n} + {n}?", "answer": f"{n}+{n} = {2 * n}\n#### {2 * n}"} for n in range(9)]
     pq.write_table(pa.Table.from_pylist(rows[:6]), tmp_path / "train.parquet")
     (tmp_path / "eval.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[6:]))
     data = [f"data.train={tmp_path / 'train.parquet'}", f"data.eval={tmp_path / 'eval.jsonl'}"]
@@ -41,6 +38,7 @@ def played(run: Run, steps: int) -> list[list[str]]:
     ]
 
 
+@pytest.mark.slow
 def test_a_data_set_is_trained_on_in_a_seeded_order_that_resuming_keeps(tmp_path: Path, words: list[str]) -> None:
     more = ["rollout.groups=2", "trainer.warm_start.steps=1", "trainer.warm_start.policy=expert"]
     more += ["trainer.warm_start.games=2", "rollout.sampling.max_tokens=40", "trainer.checkpoint.every=1"]
