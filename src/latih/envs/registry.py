@@ -18,7 +18,7 @@ from latih.envs.base import spec_of
 
 T = TypeVar("T", bound=type[Any])
 
-SUPPORT = {"base", "registry", "roles", "spaces", "tools"}
+SUPPORT = {"base", "calculator", "registry", "roles", "spaces", "tools"}
 """Modules of this package that are no environments."""
 
 _classes: dict[str, type[Any]] = {}

@@ -1,11 +1,11 @@
 """Evaluate: the training's own rollouts, on seeds that it never sees."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from latih.core import Trajectory
+from latih.core import Task, Trajectory
 from latih.data import write_trajectories
 from latih.envs import EnvSettings
 from latih.evaluation.result import EPISODES, EvalResult, estimate
@@ -19,6 +19,8 @@ async def evaluate(
     settings: EvaluationSettings,
     *,
     label: str,
+    tasks: Sequence[Task] = (),
+    data: str = "",
     folder: Path | None = None,
     policy: str = "",
     env: EnvSettings | None = None,
@@ -27,8 +29,9 @@ async def evaluate(
 ) -> EvalResult:
     """Play `settings.episodes` held-out episodes through `rollouts` and measure them.
 
-    `env` and `harness` are the settings that `rollouts` was made by, for the record. With `folder`, every episode goes
-    to `episodes.parquet` there and the result to `eval.json`. Raises LatihError where more episodes fail than
+    Where there are `tasks`, the rows of the data set `data`, each is played once at most. `env` and `harness` are the
+    settings that `rollouts` was made by, for the record. With `folder`, every episode goes to `episodes.parquet` there
+    and the result to `eval.json`. Raises LatihError where more episodes fail than
     `rollout.max_error_fraction` allows, or nothing can be measured.
     """
     start = time.perf_counter()
@@ -37,7 +40,8 @@ async def evaluate(
         sampling = sampling.model_copy(update={"temperature": settings.temperature})
     player = replace(rollouts, settings=rollouts.settings.model_copy(update={"sampling": sampling}))
     version = rollouts.sampler.policy_version
-    groups = await player.play(plan(settings.seed, "eval", 0, groups=settings.episodes), on_done)
+    specs = plan(settings.seed, "eval", 0, groups=settings.count(tasks), tasks=tasks)
+    groups = await player.play(specs, on_done)
     trajectories = [each for group in groups for each in group.trajectories]
     result = EvalResult(
         label=label,
@@ -45,6 +49,7 @@ async def evaluate(
         policy_version=version,
         env=rollouts.env,
         env_args=env.args if env else {},
+        data=data,
         seed=settings.seed,
         harness=harness,
         sampling=player.settings.sampling,

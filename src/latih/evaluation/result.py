@@ -29,6 +29,8 @@ class EvalResult(Record):
     env: str
     env_args: dict[str, Any] = {}
     """The env's dials."""
+    data: str = ""
+    """The data set whose rows were played, where there is one."""
     seed: int
     """Of the held-out episodes."""
     harness: HarnessSettings | None = None

@@ -10,6 +10,7 @@ from latih.rollout.rollouts import Rollouts, TooManyErrors
 from latih.rollout.script import Script
 from latih.rollout.seats import Player
 from latih.rollout.settings import RolloutSettings
+from latih.rollout.tasks import TaskSets, load_tasks, read_rows
 
 __all__ = [
     "PHASES",
@@ -25,10 +26,13 @@ __all__ = [
     "RolloutSettings",
     "Rollouts",
     "Script",
+    "TaskSets",
     "TooManyErrors",
     "UnknownCompletion",
     "constant_reward",
     "env_seed",
+    "load_tasks",
     "plan",
+    "read_rows",
     "summarize",
 ]

@@ -1,0 +1,1 @@
+"""Rewards: verifiers of what a policy answered."""
