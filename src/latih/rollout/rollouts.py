@@ -6,7 +6,6 @@ from collections import Counter, deque
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING
 
 from latih.core import (
     ContextFull,
@@ -16,6 +15,7 @@ from latih.core import (
     Harness,
     HarnessError,
     LatihError,
+    Renderer,
     RolloutError,
     Sampler,
     StopReason,
@@ -30,9 +30,6 @@ from latih.rollout.recorder import Recorder
 from latih.rollout.script import Script
 from latih.rollout.settings import RolloutSettings
 from latih.rollout.threads import Threads
-
-if TYPE_CHECKING:
-    from latih.models.chat import Renderer
 
 TEARDOWN = 3 * CLOSE_TIMEOUT
 """Seconds that stopping early waits for envs to close."""
@@ -56,7 +53,7 @@ class Rollouts:
     settings: RolloutSettings
     make_env: Callable[[], Env]
     harness: Harness
-    renderer: "Renderer"
+    renderer: Renderer
     sampler: Sampler
     _: KW_ONLY
     env: str = "env"
