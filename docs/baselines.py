@@ -11,22 +11,26 @@ from latih.cli.baseline import Results, markdown, measure, rows
 from latih.cli.main import parse
 
 PAGES = Path(__file__).parent / "envs"
-SECTION = re.compile(
-    r"(## Baselines\n\n    latih (baseline [^\n]+)\n.*?\n)(\| policy \| reward .*?)(?=\n\n|\n?\Z)", re.DOTALL
+TABLE = re.compile(
+    r"\n    latih (baseline [^\n]+)\n(?:(?!\n    latih ).)*?\n(\| policy \| reward .*?)(?=\n\n|\n?\Z)", re.DOTALL
 )
 
 
-def render(page: str) -> tuple[str, Results]:
-    """The page with its table as the command now gives it, and what was measured.
+def render(page: str) -> tuple[str, list[Results]]:
+    """The page with its tables as the commands above them now give them, and what was measured.
 
-    Raises ValueError where the page has no section `## Baselines` that begins with the command and holds a table.
+    Raises ValueError where the section `## Baselines` has no command that is followed by a table.
     """
-    found = SECTION.search(page)
-    if found is None:
+    head, _, tail = page.partition("\n## Baselines\n")
+    measured: list[Results] = []
+    for found in reversed(list(TABLE.finditer(tail))):
+        args = parse(found[1].split())
+        _, results = measure(args.env, args.overrides, args.episodes, args.policy)
+        measured.insert(0, results)
+        tail = tail[: found.start(2)] + markdown(rows(results)) + tail[found.end(2) :]
+    if not measured:
         raise ValueError("write `## Baselines`, then `    latih baseline NAME`, then a table | policy | reward | …")
-    args = parse(found[2].split())
-    _, results = measure(args.env, args.overrides, args.episodes, args.policy)
-    return page[: found.start(3)] + markdown(rows(results)) + page[found.end(3) :], results
+    return f"{head}\n## Baselines\n{tail}", measured
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def script() -> ModuleType:
 def test_baselines_are_those_of_the_page(name: str, script: ModuleType) -> None:
     page = (ROOT / "docs" / "envs" / f"{name}.md").read_text(encoding="utf-8")
     assert f"\n    latih baseline {name}" in page
-    made, results = script.render(page)
+    made, (results, *_) = script.render(page)
     assert made == page, f"the baselines changed: run `python docs/baselines.py {name}`"
     bounds = BOUNDS.search(page)
     assert bounds, "say what doing nothing and the expert score: `Least: -1. Expert: 1.`"
