@@ -23,6 +23,7 @@ def script() -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", builtin_names())
 def test_baselines_are_those_of_the_page(name: str, script: ModuleType) -> None:
     page = (ROOT / "docs" / "envs" / f"{name}.md").read_text(encoding="utf-8")

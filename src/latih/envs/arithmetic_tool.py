@@ -8,6 +8,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import Field, validate_call
 
 from latih.core import Message, Task, ToolCall, ToolSchema
@@ -91,6 +92,13 @@ def read_answer(text: str) -> int | None:
     return int(found[0]) if len(found) == 1 and len(re.findall("answer", text, re.IGNORECASE)) == 1 else None
 
 
+def draw(rng: np.random.Generator, terms: int, digits: int, operators: str) -> str:
+    """An expression of so many positive numbers, each of at most so many digits, with `operators` between them."""
+    numbers = [str(each) for each in rng.integers(1, 10**digits, size=terms)]
+    signs = [operators[each] for each in rng.integers(len(operators), size=terms - 1)]
+    return " ".join([numbers[0], *(part for pair in zip(signs, numbers[1:], strict=True) for part in pair)])
+
+
 @register("arithmetic_tool")
 class ArithmeticTool(MessageEnv):
     """Arithmetic over several turns, with a calculator to call.
@@ -137,11 +145,11 @@ class ArithmeticTool(MessageEnv):
         self.calls = self.bad_calls = 0
         self.over = False
         if self.task is None:
-            question: Item = self._draw()
+            question: Item = draw(self.np_random, self.terms, self.digits, self.operators)
             self.answer = int(evaluate(str(question)))
         else:
             question = self.task.prompt
-            self.answer = _truth(self.task)
+            self.answer = truth(self.task)
         self.question = messages_of(question)[-1].text
         return [Message(role="system", content=SYSTEM), *messages_of(question)], {}
 
@@ -170,11 +178,6 @@ class ArithmeticTool(MessageEnv):
             return _calculate(self.question) if self.calls == 0 < self.max_calls else f"Answer: {self.answer}"
         return super().scripted(name, rng)
 
-    def _draw(self) -> str:
-        numbers = [str(each) for each in self.np_random.integers(1, 10**self.digits, size=self.terms)]
-        signs = [self.operators[each] for each in self.np_random.integers(len(self.operators), size=self.terms - 1)]
-        return " ".join([numbers[0], *(part for pair in zip(signs, numbers[1:], strict=True) for part in pair)])
-
     def _call(self, call: ToolCall) -> str:
         fault = bad_call(call, self.tools)
         if fault is None and isinstance(call.arguments, dict):
@@ -195,7 +198,8 @@ def _calculate(expression: str) -> Message:
     return Message(role="assistant", tool_calls=[ToolCall(name="calculator", arguments={"expression": expression})])
 
 
-def _truth(task: Task) -> int:
+def truth(task: Task) -> int:
+    """A task's answer, or the value of the expression that is its prompt. Raises ValueError where there is none."""
     given = messages_of(task.prompt)[-1].text if task.answer is None else str(task.answer)
     try:
         value = evaluate(given)
