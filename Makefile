@@ -15,7 +15,7 @@ help:
 	@echo "make lint         format, lint, types, floors"
 	@echo "make soak         the long forms of the tests"
 	@echo "make bench        the speed figures of the documentation"
-	@echo "make docs         rewrite the page of all settings"
+	@echo "make docs         rewrite the page of all settings and the tables of baselines"
 	@echo "make clean        remove .venv and caches; runs stay"
 
 quickstart: install
@@ -52,6 +52,7 @@ bench: $(VENV)/.installed-test
 
 docs: $(VENV)/.installed
 	$(BIN)/python docs/configuration.py
+	$(BIN)/python docs/baselines.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -9,9 +9,10 @@ from gymnasium.utils.env_checker import check_env
 
 from latih.core import ConfigError, Env, Task
 from latih.envs import MessageEnv, describe, make
+from latih.envs.registry import builtin_names
 
 
-@pytest.mark.parametrize("name", ["tic_tac_toe", "arithmetic_tool"])
+@pytest.mark.parametrize("name", builtin_names())
 def test_check_env_passes_without_warnings(name: str) -> None:
     info = next(each for each in describe() if each.name == name)
     with warnings.catch_warnings():

@@ -17,6 +17,7 @@ EXAMPLES = """examples:
   latih train my_env.py:MyEnv --dry-run
   latih train --resume
   latih eval runs/<run> tic_tac_toe --episodes 200
+  latih baseline tic_tac_toe
 """
 
 
@@ -51,8 +52,18 @@ def parser() -> argparse.ArgumentParser:
     evaluate.add_argument("overrides", nargs="*", metavar="key=value", help="such as evaluation.temperature=0")
     evaluate.add_argument("--episodes", type=int, help="how many; 200 unless the settings say otherwise")
 
+    baseline = commands.add_parser("baseline", help="measure trivial and scripted policies, or an endpoint")
+    baseline.add_argument("env", nargs="?", help="a recipe, an environment, or my_env.py:MyEnv")
+    baseline.add_argument("overrides", nargs="*", metavar="key=value", help="such as env.args.opponent=minimax")
+    baseline.add_argument("--all", action="store_true", help="every environment that comes with latih")
+    baseline.add_argument("--episodes", type=int, help="how many; 200 unless the settings say otherwise")
+    baseline.add_argument(
+        "--policy", action="append", help="no-op, random, echo, expert (all, by default), or an endpoint's http://…/v1"
+    )
+    baseline.add_argument("--model", default="", help="the name of the endpoint's model")
+
     envs = commands.add_parser("envs", help="list the environments and recipes there are")
-    for each in (train, evaluate, envs):
+    for each in (train, evaluate, baseline, envs):
         each.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return top
 
@@ -68,6 +79,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     if args.command == "train" and args.target is not None and "=" in args.target:
         args.overrides.insert(0, args.target)
         args.target = None
+    if args.command == "baseline" and args.env is not None and "=" in args.env:
+        args.overrides.insert(0, args.env)
+        args.env = None
+    if args.command == "baseline" and (args.env is None) != args.all:
+        raise LatihError("say which environment, such as `latih baseline tic_tac_toe`, or --all")
     if args.command == "train" and args.target is None and args.resume is None:
         raise LatihError("say what to train: a recipe or an environment, such as `latih train tic_tac_toe`")
     return args
@@ -107,6 +123,10 @@ def _run(args: argparse.Namespace) -> int:
         from latih.cli.evaluate import evaluate_command
 
         return evaluate_command(args.policy, args.env, args.overrides, args.episodes)
+    if args.command == "baseline":
+        from latih.cli.baseline import baseline_command
+
+        return baseline_command(args.env, args.overrides, args.episodes, args.policy, args.model)
     if args.dry_run:
         from latih.cli.dry_run import dry_run
 

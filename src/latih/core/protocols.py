@@ -85,6 +85,39 @@ class Harness(Protocol):
     async def play(self, episode: Episode) -> None: ...
 
 
+class Renderer(Protocol):
+    """Messages to tokens and back. `latih.models.chat.Renderer` is that of a language model."""
+
+    @property
+    def stop_ids(self) -> SequenceOf[int]:
+        """The ids that end a reply."""
+        ...
+
+    def render(
+        self, messages: SequenceOf[Message], tools: SequenceOf[ToolSchema] = (), *, generate: bool = True
+    ) -> list[int]:
+        """The tokens of a whole conversation; with `generate`, up to where the next reply begins."""
+        ...
+
+    def extend(
+        self,
+        ids: SequenceOf[int],
+        messages: SequenceOf[Message],
+        new: SequenceOf[Message],
+        tools: SequenceOf[ToolSchema] = (),
+    ) -> list[int]:
+        """The tokens that follow `ids`, which render `messages`, so that `new` is read and the next reply can begin."""
+        ...
+
+    def parse(self, ids: SequenceOf[int]) -> Message:
+        """The message that sampled `ids` mean."""
+        ...
+
+    def reply(self, message: Message) -> list[int]:
+        """The tokens of a reply as a policy would sample them."""
+        ...
+
+
 class Sampler(Protocol):
     """Token prompt in, sampled tokens with their logprobs out."""
 

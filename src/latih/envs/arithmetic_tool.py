@@ -4,6 +4,7 @@ import random
 import re
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import Field, validate_call
 
 from latih.core import Message, Task
@@ -20,6 +21,13 @@ def read_answer(text: str) -> int | None:
     """The number of the one line `Answer: N`. None where there is no such line, or more than one candidate."""
     found = ANSWER.findall(text.strip())
     return int(found[0]) if len(found) == 1 and len(re.findall("answer", text, re.IGNORECASE)) == 1 else None
+
+
+def draw(rng: np.random.Generator, terms: int, digits: int, operators: str) -> str:
+    """An expression of so many positive numbers, each of at most so many digits, with `operators` between them."""
+    numbers = [str(each) for each in rng.integers(1, 10**digits, size=terms)]
+    signs = [operators[each] for each in rng.integers(len(operators), size=terms - 1)]
+    return " ".join([numbers[0], *(part for pair in zip(signs, numbers[1:], strict=True) for part in pair)])
 
 
 @register("arithmetic_tool")
@@ -70,11 +78,11 @@ class ArithmeticTool(MessageEnv):
         self.calculator = Calculator(self.max_calls)
         self.over = False
         if self.task is None:
-            question: Item = self._draw()
+            question: Item = draw(self.np_random, self.terms, self.digits, self.operators)
             self.answer = int(evaluate(str(question)))
         else:
             question = self.task.prompt
-            self.answer = _truth(self.task)
+            self.answer = truth(self.task)
         self.question = messages_of(question)[-1].text
         return [Message(role="system", content=SYSTEM), *messages_of(question)], {}
 
@@ -97,7 +105,7 @@ class ArithmeticTool(MessageEnv):
 
     def check_task(self, task: Task) -> None:
         """Raises ValueError where the task has no whole number for its answer."""
-        _truth(task)
+        truth(task)
 
     def scripted(self, name: str, rng: random.Random) -> str | Message:
         """`expert` has the expression calculated, then answers right; `random` does either with numbers of its own."""
@@ -110,17 +118,13 @@ class ArithmeticTool(MessageEnv):
             return calculation(self.question) if first else f"Answer: {self.answer}"
         return super().scripted(name, rng)
 
-    def _draw(self) -> str:
-        numbers = [str(each) for each in self.np_random.integers(1, 10**self.digits, size=self.terms)]
-        signs = [self.operators[each] for each in self.np_random.integers(len(self.operators), size=self.terms - 1)]
-        return " ".join([numbers[0], *(part for pair in zip(signs, numbers[1:], strict=True) for part in pair)])
-
     def _end(self, correct: float) -> dict[str, Any]:
         self.over = True
         return {"metrics": {"correct": correct, **self.calculator.metrics}}
 
 
-def _truth(task: Task) -> int:
+def truth(task: Task) -> int:
+    """A task's answer, or the value of the expression that is its prompt. Raises ValueError where there is none."""
     given = messages_of(task.prompt)[-1].text if task.answer is None else str(task.answer)
     try:
         value = evaluate(given)

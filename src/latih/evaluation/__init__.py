@@ -1,6 +1,7 @@
 """Evaluation: how good a policy is, on episodes it never trained on, and how sure that is."""
 
 from latih.evaluation.agent import Agent, AgentSettings
+from latih.evaluation.baseline import BASELINES, player
 from latih.evaluation.evaluate import evaluate
 from latih.evaluation.intervals import Estimate, student, wilson
 from latih.evaluation.result import EPISODES, RESULT, EvalResult, estimate
@@ -8,6 +9,7 @@ from latih.evaluation.settings import EvaluationSettings
 from latih.evaluation.source import Source, find_source
 
 __all__ = [
+    "BASELINES",
     "EPISODES",
     "RESULT",
     "Agent",
@@ -19,6 +21,7 @@ __all__ = [
     "estimate",
     "evaluate",
     "find_source",
+    "player",
     "student",
     "wilson",
 ]

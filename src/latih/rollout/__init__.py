@@ -4,6 +4,7 @@ from latih.rollout.episode import EnvEpisode
 from latih.rollout.gate import Gate
 from latih.rollout.metrics import constant_reward, summarize
 from latih.rollout.model import BoundedSampler, Completion, RecordedModel
+from latih.rollout.plain import ChatSampler, MessageRenderer
 from latih.rollout.plan import PHASES, GroupSpec, Phase, env_seed, plan
 from latih.rollout.recorder import Recorder, UnknownCompletion
 from latih.rollout.rollouts import Rollouts, TooManyErrors
@@ -15,10 +16,12 @@ from latih.rollout.tasks import TaskSets, load_tasks, read_rows
 __all__ = [
     "PHASES",
     "BoundedSampler",
+    "ChatSampler",
     "Completion",
     "EnvEpisode",
     "Gate",
     "GroupSpec",
+    "MessageRenderer",
     "Phase",
     "Player",
     "RecordedModel",

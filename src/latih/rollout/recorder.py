@@ -11,13 +11,9 @@ shared tokens as prompt: each sampled token is trained exactly once.
 
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from latih.core import LatihError, Message, Sample, Sequence, ToolSchema, Turn
+from latih.core import LatihError, Message, Renderer, Sample, Sequence, ToolSchema, Turn
 from latih.rollout.matching import Key, message_keys, tools_key
-
-if TYPE_CHECKING:
-    from latih.models.chat import Renderer
 
 
 class UnknownCompletion(LatihError):
@@ -52,7 +48,7 @@ class Prompt:
 class Recorder:
     """The sequences of one episode. Used from one event loop; calls may be in flight at once."""
 
-    def __init__(self, renderer: "Renderer", name: str = "") -> None:
+    def __init__(self, renderer: Renderer, name: str = "") -> None:
         """`name` makes the ids of the episode's completions unique: they are `<name>#<number>`."""
         self.renderer = renderer
         self.name = name

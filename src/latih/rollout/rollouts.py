@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from latih.core import (
     Env,
@@ -15,6 +15,7 @@ from latih.core import (
     Group,
     Harness,
     LatihError,
+    Renderer,
     RolloutError,
     Sampler,
     Trajectory,
@@ -31,9 +32,6 @@ from latih.rollout.seats import Player, RoleEpisode, Table
 from latih.rollout.settings import RolloutSettings
 from latih.rollout.threads import Threads
 from latih.rollout.world import CLOSE_TIMEOUT, World
-
-if TYPE_CHECKING:
-    from latih.models.chat import Renderer
 
 AGENT = "agent"
 """The role of an env that has but one."""
@@ -59,7 +57,7 @@ class Rollouts:
     settings: RolloutSettings
     make_env: Callable[[], Env]
     harness: Harness
-    renderer: "Renderer"
+    renderer: Renderer
     sampler: Sampler
     _: KW_ONLY
     env: str = "env"

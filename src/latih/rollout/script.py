@@ -2,13 +2,9 @@
 
 import random
 from collections.abc import Sequence as SequenceOf
-from typing import TYPE_CHECKING
 
-from latih.core import Sample, SamplerError, SamplingParams, StopReason
+from latih.core import Renderer, Sample, SamplerError, SamplingParams, StopReason
 from latih.rollout.episode import EnvEpisode
-
-if TYPE_CHECKING:
-    from latih.models.chat import Renderer
 
 
 class Script:
@@ -21,7 +17,7 @@ class Script:
 
     policy_version = 0
 
-    def __init__(self, episode: EnvEpisode, policy: str, renderer: "Renderer", context_length: int) -> None:
+    def __init__(self, episode: EnvEpisode, policy: str, renderer: Renderer, context_length: int) -> None:
         self.episode = episode
         self.policy = policy
         self.renderer = renderer

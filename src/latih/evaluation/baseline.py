@@ -1,0 +1,78 @@
+"""Baselines: what trivial policies, an env's own scripts and endpoints score. Each is an evaluation as any other."""
+
+from collections.abc import Callable
+from collections.abc import Sequence as SequenceOf
+from typing import Any
+
+from latih.core import ChatModel, ConfigError, Message, SamplingParams, ToolSchema, nearest
+from latih.envs import EnvSettings
+from latih.harnesses import HarnessSettings
+from latih.rollout import ChatSampler, MessageRenderer, Rollouts, RolloutSettings
+
+
+class NoOp:
+    """Says nothing."""
+
+    async def chat(
+        self,
+        messages: SequenceOf[Message],
+        *,
+        tools: SequenceOf[ToolSchema] = (),
+        params: SamplingParams | None = None,
+    ) -> Message:
+        """An empty reply."""
+        return Message(role="assistant")
+
+
+class Echo:
+    """Says again what it is told."""
+
+    async def chat(
+        self,
+        messages: SequenceOf[Message],
+        *,
+        tools: SequenceOf[ToolSchema] = (),
+        params: SamplingParams | None = None,
+    ) -> Message:
+        """The text of the last message."""
+        return Message(role="assistant", content=messages[-1].text)
+
+
+TRIVIAL: dict[str, Callable[[], ChatModel]] = {"no-op": NoOp, "echo": Echo}
+SCRIPTED = ("random", "expert")
+"""Scripted policies that an env should have; it may have others."""
+BASELINES = ("no-op", "random", "echo", "expert")
+
+
+def player(
+    policy: str | ChatModel, env: EnvSettings, harness: HarnessSettings, rollout: RolloutSettings
+) -> Rollouts | None:
+    """What plays a baseline by its name, or any chat model, for `evaluate`. No language model is loaded.
+
+    The bound on tokens does not bind scripts: their replies are whole messages. None where the env lacks a script that
+    it should have. Raises ConfigError for an unknown name.
+    """
+    renderer = MessageRenderer()
+    script, model = None, NoOp() if isinstance(policy, str) else policy
+    if isinstance(policy, str):
+        scripts = _scripts(env)
+        if policy in TRIVIAL:
+            model = TRIVIAL[policy]()
+        elif policy in scripts:
+            script = policy
+        elif policy in SCRIPTED:
+            return None
+        else:
+            known = nearest(policy, {*BASELINES, *scripts})
+            raise ConfigError(f"unknown policy {policy!r}: {known} An endpoint is given by its URL, http://…")
+    return Rollouts(
+        rollout, env.make, harness.make(), renderer, ChatSampler(model, renderer), env=env.id, script=script
+    )
+
+
+def _scripts(settings: EnvSettings) -> tuple[str, ...]:
+    env: Any = settings.make()
+    try:
+        return tuple(getattr(getattr(env, "unwrapped", env), "policies", ()))
+    finally:
+        env.close()

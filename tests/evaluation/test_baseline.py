@@ -1,0 +1,62 @@
+import pytest
+
+from latih.core import ConfigError, Message
+from latih.envs import EnvSettings
+from latih.evaluation import EvaluationSettings, evaluate, player
+from latih.evaluation.baseline import Echo, NoOp
+from latih.harnesses import HarnessSettings
+from latih.rollout import RolloutSettings
+
+BARE = '''
+from latih.envs import MessageEnv, text_of
+
+
+class Bare(MessageEnv):
+    """Repeat the word. It has no scripts."""
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        return "word", {}
+
+    def step(self, action):
+        return "", float(text_of(action) == "word"), True, False, {}
+'''
+
+
+def play(policy, env="tic_tac_toe"):
+    return player(policy, EnvSettings(id=str(env)), HarnessSettings(), RolloutSettings())
+
+
+async def test_trivial_policies() -> None:
+    said = [Message(role="system", content="be"), Message(role="user", content="hello")]
+    assert await NoOp().chat(said) == Message(role="assistant", content="")
+    assert await Echo().chat(said) == Message(role="assistant", content="hello")
+
+
+async def test_baselines_are_evaluations_of_held_out_episodes(tmp_path) -> None:
+    (tmp_path / "bare.py").write_text(BARE)
+    bare = f"{tmp_path / 'bare.py'}:Bare"
+    settings = EvaluationSettings(episodes=5)
+    for policy, reward in {"no-op": 0.0, "echo": 1.0}.items():
+        result = await evaluate(play(policy, bare), settings, label=policy)
+        assert (result.label, result.episodes, result.reward.value) == (policy, 5, reward)
+    assert play("expert", bare) is None
+    assert play("random", bare) is None
+
+    class Always:
+        async def chat(self, messages, *, tools=(), params=None):
+            return Message(role="assistant", content="word")
+
+    assert (await evaluate(play(Always(), bare), settings, label="always")).reward.value == 1.0
+
+
+async def test_the_same_seeds_give_the_same_numbers() -> None:
+    settings = EvaluationSettings(episodes=30)
+    first, again = [await evaluate(play("random"), settings, label="") for _ in range(2)]
+    assert (first.reward, first.rates, first.means) == (again.reward, again.rates, again.means)
+    assert 0 < first.rates["win"].value < 1
+
+
+def test_unknown_policies_are_told() -> None:
+    with pytest.raises(ConfigError, match="unknown policy 'exprt': did you mean 'expert'"):
+        play("exprt")
