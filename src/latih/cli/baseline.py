@@ -84,7 +84,7 @@ def _play(policy: str, config: Config, model: str, events: Events) -> EvalResult
         if not model:
             raise ConfigError(f"say which model of {policy}: --model NAME")
         endpoint = EndpointModel(policy, model, timeout=config.rollout.model_timeout)
-    rollouts = player(endpoint or policy, config.env, config.harness, config.rollout)
+    rollouts = player(endpoint or policy, config.env, config.harness, config.rollout, config.evaluation.opponent)
     if rollouts is None:
         return None
     label = model if endpoint else policy

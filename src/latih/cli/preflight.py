@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from latih.core import ConfigError, Sample, SamplingParams, StopReason
+from latih.evaluation import roles_of
 from latih.models.chat import Renderer
 from latih.models.config import DecoderConfig
 from latih.models.device import pick_device, pick_dtype
 from latih.models.source import resolve_model
-from latih.rollout import Rollouts, plan
+from latih.rollout import Player, Rollouts, plan
 from latih.tracking import Events, find_loggers, named_progress
 from latih.train.config import Config
 from latih.train.setup import try_out
@@ -40,8 +41,16 @@ def preflight(config: Config, events: Events) -> Preflight:
     renderer = Renderer.from_folder(folder)
     probe = _Probe()
     settings = config.rollout.model_copy(update={"max_error_fraction": 1.0})
-    rollouts = Rollouts(settings, config.env.make, config.harness.make(), renderer, probe, env=f"env {config.env.id}")
-    [group] = rollouts.run(plan(config.seed, "train", 1, groups=1, tasks=tasks.train))
+    rollouts = Rollouts(
+        settings,
+        config.env.make,
+        config.harness.make(),
+        renderer,
+        probe,
+        env=f"env {config.env.id}",
+        players={role: Player() for role in roles_of(config.env)},
+    )
+    [group, *_] = rollouts.run(plan(config.seed, "train", 1, groups=1, tasks=tasks.train))
     if probe.prompt is None:
         error = group.trajectories[0].error
         raise ConfigError(error.message.partition("\n")[0] if error else "the harness asks the policy for nothing")

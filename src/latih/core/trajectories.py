@@ -132,6 +132,11 @@ class Group(Record):
     trajectories: list[Trajectory]
 
     @property
+    def role(self) -> str:
+        """The role that all of them played."""
+        return self.trajectories[0].role if self.trajectories else "agent"
+
+    @property
     def valid(self) -> list[Trajectory]:
         """Those that no error ended."""
         return [each for each in self.trajectories if each.error is None]

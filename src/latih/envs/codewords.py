@@ -56,12 +56,13 @@ def read_guess(text: str, board: list[str], count: int) -> list[str] | None:
 class Codewords(RolesEnv):
     """A giver sees which words are targets and says one clue; a guesser sees the words and the clue, and picks.
 
-    The board has `topics` topics of `count` words each, shuffled; the targets are those of one topic. Both roles earn
+    The board has `topics` topics of `count` words each, shuffled; the targets are those of one topic. They play
+    together: both earn
 
         R = right / count
 
-    for a guess of `count` words of which `right` are targets. A clue or guess out of form ends the game: it pays
-    -0.5 to the role that said it and 0 to the other. Metrics of each role: `right` (a fraction), `solved` (all right),
+    for a guess of `count` words of which `right` are targets, and -0.5 where a clue or a guess is out of form, which
+    ends the game. Metrics of each role: `right` (a fraction), `solved` (all right),
     `invalid` (its own). See docs/envs/codewords.md.
     """
 
@@ -120,7 +121,7 @@ class Codewords(RolesEnv):
 
     def _end(self, right: float = 0.0, invalid: str = "") -> None:
         for role in self.roles:
-            self.pay(role, -0.5 if role == invalid else right)
+            self.pay(role, -0.5 if invalid else right)
             self.tell(role, f"The targets were: {' '.join(self.targets)}")
         self.end(
             {

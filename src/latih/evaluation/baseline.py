@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
+from dataclasses import replace
 from typing import Any
 
 from latih.core import ChatModel, ConfigError, Message, SamplingParams, ToolSchema, nearest
 from latih.envs import EnvSettings
+from latih.evaluation.players import roles_of, seatings
 from latih.harnesses import HarnessSettings
-from latih.rollout import ChatSampler, MessageRenderer, Rollouts, RolloutSettings
+from latih.rollout import ChatSampler, MessageRenderer, Player, PlayerSettings, Rollouts, RolloutSettings
 
 
 class NoOp:
@@ -45,12 +47,17 @@ BASELINES = ("no-op", "random", "echo", "expert")
 
 
 def player(
-    policy: str | ChatModel, env: EnvSettings, harness: HarnessSettings, rollout: RolloutSettings
-) -> Rollouts | None:
+    policy: str | ChatModel,
+    env: EnvSettings,
+    harness: HarnessSettings,
+    rollout: RolloutSettings,
+    opponent: PlayerSettings | None = None,
+) -> list[Rollouts] | None:
     """What plays a baseline by its name, or any chat model, for `evaluate`. No language model is loaded.
 
-    The bound on tokens does not bind scripts: their replies are whole messages. None where the env lacks a script that
-    it should have. Raises ConfigError for an unknown name.
+    In an env with several roles it plays each in turn, and the env's random policy the others; or all together, where
+    the `opponent` of an evaluation is the policy itself. The bound on tokens does not bind scripts: their replies are
+    whole messages. None where the env lacks a script that it should have. Raises ConfigError for an unknown name.
     """
     renderer = MessageRenderer()
     script, model = None, NoOp() if isinstance(policy, str) else policy
@@ -65,9 +72,15 @@ def player(
         else:
             known = nearest(policy, {*BASELINES, *scripts})
             raise ConfigError(f"unknown policy {policy!r}: {known} An endpoint is given by its URL, http://…")
-    return Rollouts(
+    rollouts = Rollouts(
         rollout, env.make, harness.make(), renderer, ChatSampler(model, renderer), env=env.id, script=script
     )
+    learning = {role: Player(script=script) for role in roles_of(env)}
+    if not learning:
+        return [rollouts]
+    alone = opponent is not None and opponent.player == "policy"
+    other = None if alone else Player(learns=False, script="random")
+    return seatings(replace(rollouts, script=None), learning, {}, other)
 
 
 def _scripts(settings: EnvSettings) -> tuple[str, ...]:

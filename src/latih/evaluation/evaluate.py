@@ -15,7 +15,7 @@ from latih.rollout import Rollouts, plan
 
 
 async def evaluate(
-    rollouts: Rollouts,
+    rollouts: Rollouts | Sequence[Rollouts],
     settings: EvaluationSettings,
     *,
     label: str,
@@ -27,7 +27,7 @@ async def evaluate(
     harness: HarnessSettings | None = None,
     on_done: Callable[[list[Trajectory]], None] | None = None,
 ) -> EvalResult:
-    """Play `settings.episodes` held-out episodes through `rollouts` and measure them.
+    """Play `settings.episodes` held-out episodes and measure them; the same episodes by each of `rollouts`.
 
     Where there are `tasks`, the rows of the data set `data`, each is played once at most. `env` and `harness` are the
     settings that `rollouts` was made by, for the record. With `folder`, every episode goes to `episodes.parquet` there
@@ -35,25 +35,29 @@ async def evaluate(
     `rollout.max_error_fraction` allows, or nothing can be measured.
     """
     start = time.perf_counter()
-    sampling = rollouts.settings.sampling
+    seatings = [rollouts] if isinstance(rollouts, Rollouts) else rollouts
+    first = seatings[0]
+    sampling = first.settings.sampling
     if settings.temperature is not None:
         sampling = sampling.model_copy(update={"temperature": settings.temperature})
-    player = replace(rollouts, settings=rollouts.settings.model_copy(update={"sampling": sampling}))
-    version = rollouts.sampler.policy_version
+    dials = first.settings.model_copy(update={"sampling": sampling})
+    version = first.sampler.policy_version
     specs = plan(settings.seed, "eval", 0, groups=settings.count(tasks), tasks=tasks)
-    groups = await player.play(specs, on_done)
-    trajectories = [each for group in groups for each in group.trajectories]
+    trajectories = []
+    for seating in seatings:
+        groups = await replace(seating, settings=dials).play(specs, on_done)
+        trajectories += [each for group in groups for each in group.trajectories]
     result = EvalResult(
         label=label,
         policy=policy,
         policy_version=version,
-        env=rollouts.env,
+        env=first.env,
         env_args=env.args if env else {},
         data=data,
         seed=settings.seed,
         harness=harness,
-        sampling=player.settings.sampling,
-        max_turns=player.settings.max_turns,
+        sampling=dials.sampling,
+        max_turns=dials.max_turns,
         seconds=time.perf_counter() - start,
         **estimate(trajectories),
     )

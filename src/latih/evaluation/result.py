@@ -110,8 +110,12 @@ def estimate(trajectories: Sequence[Trajectory]) -> dict[str, Any]:
         raise LatihError(f"no episode of {len(trajectories)} could be played to its end: {first}")
     rates: dict[str, Estimate] = {}
     means: dict[str, Estimate] = {}
-    for name in dict.fromkeys(name for each in valid for name in each.metrics):
-        values = [each.metrics[name] for each in valid if name in each.metrics]
+    roles = dict.fromkeys(each.role for each in valid)
+    named = [each.metrics for each in valid]
+    if len(roles) > 1:  # pooled, and then for each role
+        named += [{f"{each.role}/{name}": value for name, value in each.metrics.items()} for each in valid]
+    for name in dict.fromkeys(name for metrics in named for name in metrics):
+        values = [metrics[name] for metrics in named if name in metrics]
         if all(value in (0.0, 1.0) for value in values):
             rates[name] = wilson(sum(values), len(values))
         else:

@@ -5,6 +5,7 @@ from collections.abc import Sized
 from pydantic import Field
 
 from latih.core.schema import Record
+from latih.rollout import PlayerSettings
 
 
 class EvaluationSettings(Record):
@@ -20,6 +21,10 @@ class EvaluationSettings(Record):
     temperature: float | None = Field(default=None, ge=0.0)
     """None samples as training does; 0 is greedy."""
 
+    opponent: PlayerSettings = PlayerSettings(player="random")
+    """In an env with several roles the policy plays each role in turn, and this plays the others. `policy`: it plays
+    them all together, as in a game that is won by helping each other."""
+
     def count(self, tasks: Sized = ()) -> int:
-        """How many episodes there will be."""
+        """How many episodes there will be, of each role that is measured."""
         return min(self.episodes, len(tasks)) if tasks else self.episodes

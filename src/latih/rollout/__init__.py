@@ -10,7 +10,7 @@ from latih.rollout.recorder import Recorder, UnknownCompletion
 from latih.rollout.rollouts import Rollouts, TooManyErrors
 from latih.rollout.script import Script
 from latih.rollout.seats import Player
-from latih.rollout.settings import RolloutSettings
+from latih.rollout.settings import PlayerSettings, RolloutSettings
 from latih.rollout.tasks import TaskSets, load_tasks, read_rows
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "MessageRenderer",
     "Phase",
     "Player",
+    "PlayerSettings",
     "RecordedModel",
     "Recorder",
     "RolloutSettings",

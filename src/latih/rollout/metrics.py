@@ -16,6 +16,7 @@ def summarize(groups: SequenceOf[Group]) -> dict[str, float]:
     - `rollout/truncated`: the fraction cut by tokens, turns, context or the env.
     - `rollout/turns`, `rollout/tokens`: means per trajectory, of model calls and of sampled tokens.
     - `rollout/sequences`: mean per trajectory.
+    - `<role>/reward`: the mean of a role, where several learn.
     - `errors/fraction` (over all trajectories), `errors/hung` (abandoned calls), and `errors/<kind>`: counts.
     """
     everyone = [each for group in groups for each in group.trajectories]
@@ -42,6 +43,8 @@ def summarize(groups: SequenceOf[Group]) -> dict[str, float]:
         "rollout/tokens": statistics.fmean(each.sampled_tokens for each in valid),
         "rollout/sequences": statistics.fmean(len(each.sequences) for each in valid),
     }
+    for role in dict.fromkeys(each.role for each in valid) if len({each.role for each in valid}) > 1 else ():
+        result[f"{role}/reward"] = statistics.fmean(each.reward for each in valid if each.role == role)
     for name in dict.fromkeys(name for each in valid for name in each.metrics):
         result[f"env/{name}"] = statistics.fmean(each.metrics[name] for each in valid if name in each.metrics)
     return result

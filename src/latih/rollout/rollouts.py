@@ -167,7 +167,10 @@ class Rollouts:
         for role, player in self._players():
             own = seeds if role == AGENT else derive_seed(seeds, role)
             model = RecordedModel(
-                Recorder(self.renderer, name=f"{spec.id}/{index}" if role == AGENT else f"{spec.id}/{index}/{role}"),
+                Recorder(
+                    player.renderer or self.renderer,
+                    name=f"{spec.id}/{index}" if role == AGENT else f"{spec.id}/{index}/{role}",
+                ),
                 samplers[role],
                 self.settings.sampling,
                 partial(derive_seed, own),

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from latih.core import HarnessError, Message, RolloutError, Sampler, StopReason, Task, ToolSchema
+from latih.core import HarnessError, Message, Renderer, RolloutError, Sampler, StopReason, Task, ToolSchema
 from latih.rollout.answers import Nonsense, Outcome, checked_step
 from latih.rollout.episode import EnvEpisode
 from latih.rollout.model import RecordedModel
@@ -110,6 +110,8 @@ class Player:
     """None: the one that is trained."""
     script: str | None = None
     """The name of a scripted policy of the env, which plays instead."""
+    renderer: Renderer | None = None
+    """None: that of the policy that is trained."""
 
 
 class RoleEpisode(EnvEpisode):

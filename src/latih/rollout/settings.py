@@ -1,9 +1,28 @@
 """What the user may set about rollouts."""
 
-from pydantic import Field
+from typing import Any
+
+from pydantic import Field, model_validator
 
 from latih.core import SamplingParams
 from latih.core.schema import Record
+
+
+class PlayerSettings(Record):
+    """Who plays a role of an env that has several."""
+
+    player: str = "policy"
+    """`policy`: the policy that is trained; `own`: one of the role's own, trained beside it; `past`: an earlier version
+    of the policy, drawn anew at each step. The rest learns nothing: a scripted policy of the env, a run, checkpoint or
+    model, or the URL of an OpenAI-compatible endpoint."""
+    model: str = ""
+    """The model's name at an endpoint."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_name(cls, value: Any) -> Any:
+        """A name alone is the player's."""
+        return {"player": value} if isinstance(value, str) else value
 
 
 class RolloutSettings(Record):

@@ -98,12 +98,16 @@ class Run:
         """The run's checkpoints, under a retention rule."""
         return Checkpoints(self.folder / "checkpoints", self.metrics_path, keep, best)
 
+    def pool(self, keep: int = 1) -> Checkpoints:
+        """Earlier versions of the policy, for its later ones to play against; the latest `keep` stay."""
+        return Checkpoints(self.folder / "pool", self.metrics_path, keep, None)
+
     def cut(self, step: int) -> None:
         """Forget everything past `step`: metrics, trajectories and checkpoints. What a resumed run begins with."""
-        checkpoints = self.checkpoints()
-        for later in checkpoints.steps():  # first, so that a crash here cannot resume past what is cut below
-            if later > step:
-                checkpoints.delete(later)
+        for checkpoints in (self.checkpoints(), self.pool()):
+            for later in checkpoints.steps():  # first, so that a crash here cannot resume past what is cut below
+                if later > step:
+                    checkpoints.delete(later)
         cut_metrics(self.metrics_path, step)
         for path in (self.folder / "trajectories").glob("*-*.parquet"):
             number = path.stem.rpartition("-")[2]

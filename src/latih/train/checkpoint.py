@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from latih.core.errors import ModelError
 from latih.core.schema import Record
 from latih.evaluation.agent import ADAPTER, MASTERS, PROGRESS, load_checkpoint
+from latih.models.policy import Policy
 from latih.models.weights import read_tensors, write_tensors
 from latih.train.trainer import PolicyTrainer
 
@@ -37,10 +38,7 @@ class Progress(Record):
 def write(folder: Path, trainer: PolicyTrainer, step: int) -> None:
     """Write everything into an existing folder; whoever calls makes it whole (`latih.runs.Checkpoints.save`)."""
     policy = trainer.policy
-    if policy.lora is not None:
-        policy.save_adapter(folder / ADAPTER)
-    else:
-        write_tensors(folder / MASTERS, policy.state())
+    write_policy(folder, policy)
     write_tensors(folder / OPTIMIZER, trainer.state())
     progress = Progress(
         step=step,
@@ -50,6 +48,15 @@ def write(folder: Path, trainer: PolicyTrainer, step: int) -> None:
         model=policy.fingerprint,
     )
     (folder / PROGRESS).write_text(progress.model_dump_json(indent=1), encoding="utf-8")
+
+
+def write_policy(folder: Path, policy: Policy) -> None:
+    """Write what plays, and nothing that a training needs to go on: for `load_checkpoint`."""
+    if policy.lora is not None:
+        policy.save_adapter(folder / ADAPTER)
+    else:
+        write_tensors(folder / MASTERS, policy.state())
+    (folder / PROGRESS).write_text(json.dumps({"model": policy.fingerprint}), encoding="utf-8")
 
 
 def read(folder: Path, trainer: PolicyTrainer) -> Progress:

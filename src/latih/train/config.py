@@ -19,10 +19,10 @@ from latih.core.schema import Record
 from latih.data import DataSettings
 from latih.envs import EnvSettings, find
 from latih.envs.registry import builtin_names, canonical
-from latih.evaluation import EvaluationSettings
+from latih.evaluation import EvaluationSettings, roles_of
 from latih.harnesses import HarnessSettings
 from latih.inference.settings import EngineSettings
-from latih.rollout import RolloutSettings
+from latih.rollout import PlayerSettings, RolloutSettings
 from latih.runs import RunSettings
 from latih.tracking import TrackingSettings
 from latih.train.settings import TrainerSettings
@@ -40,6 +40,8 @@ class Config(Record):
     estimator, a harness or a logger."""
     env: EnvSettings
     data: DataSettings = DataSettings()
+    roles: dict[str, PlayerSettings] = {}
+    """Who plays each role of an env that has several; the policy plays those that are not named."""
     harness: HarnessSettings = HarnessSettings()
     rollout: RolloutSettings = RolloutSettings()
     inference: EngineSettings = EngineSettings()
@@ -213,12 +215,25 @@ def _explain(error: ErrorDetails) -> str:
 
 def _check(config: Config) -> None:
     """What no single room can see."""
+    _check_roles(config)
     if config.trainer.steps and config.data.train and not config.data.eval:
         raise ConfigError("data.train is set and data.eval is not: name held-out rows to evaluate on")
     if config.trainer.steps and config.rollout.group_size < 2:
         raise ConfigError("rollout.group_size=1: one trajectory has no baseline to learn from; set 2 or more")
     if config.trainer.steps and config.rollout.sampling.temperature == 0:
         raise ConfigError("rollout.sampling.temperature=0 is greedy: all games of a group would be the same; set 1")
+
+
+def _check_roles(config: Config) -> None:
+    roles = roles_of(config.env)
+    for role in config.roles:
+        if role not in roles:
+            known = nearest(role, roles) if roles else "it has no roles to be played by different players"
+            raise ConfigError(f"roles.{role}: {config.env.id} has no role {role!r}: {known}")
+    if roles and all(role in config.roles and config.roles[role].player != "policy" for role in roles):
+        raise ConfigError("roles: no role is played by `policy`, the one that is trained: leave one of them out")
+    if config.evaluation.opponent.player in ("own", "past"):
+        raise ConfigError("evaluation.opponent: name one that stays as it is, so that evaluations can be compared")
 
 
 def _problem(exc: BaseException) -> str:

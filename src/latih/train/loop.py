@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from latih.core.errors import LatihError
+from latih.core.seeds import derive_seed
 from latih.core.trajectories import Group
 from latih.data import write_trajectories
 from latih.evaluation import evaluate
@@ -33,7 +33,7 @@ def train(config: Config, run: Run, events: Events | None = None, *, resume: boo
     settings, steps = config.trainer, config.trainer.steps
     last = run.checkpoints().last() if resume else None
     with parts(config, events) as p:
-        done = checkpoint.read(last, p.trainer).step if last else None
+        done = p.cast.read(last) if last else None
         if resume:
             run.cut(-1 if done is None else done)
         with _Writer(config, run, events, p, done) as writer:
@@ -47,9 +47,10 @@ def train(config: Config, run: Run, events: Events | None = None, *, resume: boo
                 seconds: dict[str, float] = {}
                 with _timed(seconds, "step"):
                     with _timed(seconds, "rollout"):
+                        p.cast.recall(run.pool(), settings.checkpoint.pool, derive_seed(config.seed, "past", step))
                         groups = _play(config, p, events, step)
                     with _timed(seconds, "train"):
-                        result = p.trainer.step(groups)
+                        result = p.cast.learn(groups)
                     with _timed(seconds, "write"):
                         writer.trajectories(step, groups)
                 metrics = step_metrics(groups, result, seconds)
@@ -69,10 +70,7 @@ def _play(config: Config, p: Parts, events: Events, step: int) -> list[Group]:
     rollout = config.rollout
     specs = plan(config.seed, "train", step, groups=rollout.groups, size=rollout.group_size, tasks=p.tasks.train)
     with events.progress(f"step {step}: playing", rollout.groups * rollout.group_size) as advance:
-        groups = p.rollouts.run(specs, lambda _: advance(1))
-    turns = [turn for group in groups for each in group.trajectories for turn in each.turns]
-    if stale := {turn.policy_version for turn in turns} - {p.policy.version}:
-        raise LatihError(f"the sampler served policy version {min(stale)} while {p.policy.version} was due")
+        groups = p.cast.rollouts.run(specs, lambda _: advance(1))
     if step <= FIRST_STEPS and (warning := constant_reward(groups)):
         events.warn(warning)
     return groups
@@ -106,11 +104,15 @@ class _Writer:
 
     def save(self, step: int) -> None:
         """A checkpoint, whole or not at all; old ones go."""
-        checkpoints = self.run.checkpoints(keep=self.config.trainer.checkpoint.keep)
-        trainer = self.parts.trainer
-        checkpoints.save(
-            step, lambda folder: checkpoint.write(folder, trainer, step), {"version": trainer.policy.version}
-        )
+        settings, cast = self.config.trainer.checkpoint, self.parts.cast
+        version = {"version": cast.main.policy.version}
+        if cast.past is not None:  # first: a run that dies in between cuts what is past its last checkpoint
+            # beside those to draw from, as many as there are checkpoints to resume from
+            pool = self.run.pool(keep=settings.pool + settings.keep)
+            pool.save(step, lambda folder: checkpoint.write_policy(folder, cast.main.policy), version)
+            pool.retain(lambda _: None)
+        checkpoints = self.run.checkpoints(keep=settings.keep)
+        checkpoints.save(step, lambda folder: cast.write(folder, step), version)
         checkpoints.retain(self.events.note)
 
     def warm_start(self) -> None:
@@ -118,7 +120,7 @@ class _Writer:
         settings = self.config.trainer.warm_start
         assert settings is not None
         with self.events.progress("warm start", settings.steps) as advance:
-            for metrics in warm_start(self.parts.trainer, self.parts.rollouts, settings, self.parts.tasks.train):
+            for metrics in warm_start(self.parts.cast, settings, self.config.seed, self.parts.tasks.train):
                 self.log(0, metrics, axis="warm_start/step")
                 advance(1)
 
@@ -128,12 +130,12 @@ class _Writer:
 
     def evaluate(self, label: str, step: int) -> None:
         """Measure the policy on held-out episodes."""
-        settings, tasks = self.config.evaluation, self.parts.tasks.eval
+        settings, tasks, seatings = self.config.evaluation, self.parts.tasks.eval, self.parts.cast.held_out
         folder = self.run.folder / "evaluations" / f"{step_name(step)}-{label.replace(' ', '-')}"
-        with self.events.progress(f"evaluation {label}", settings.count(tasks)) as advance:
+        with self.events.progress(f"evaluation {label}", settings.count(tasks) * len(seatings)) as advance:
             result = asyncio.run(
                 evaluate(
-                    self.parts.rollouts,
+                    seatings,
                     settings,
                     label=label,
                     tasks=tasks,

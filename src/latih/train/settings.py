@@ -92,6 +92,9 @@ class CheckpointSettings(Record):
     """Training steps between two checkpoints; the last step always writes one."""
     keep: int = Field(default=2, ge=1)
     """The latest so many stay, and the one of the step with the highest reward besides."""
+    pool: int = Field(default=10, ge=1)
+    """Where a role is played by the policy's `past`: it is drawn from the latest so many checkpoints, whose weights
+    are kept apart."""
 
 
 class TrainerSettings(Record):

@@ -2,11 +2,12 @@
 
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from latih.core.errors import LatihError
+from latih.core.seeds import derive_seed
 from latih.inference.engine import Engine
 from latih.models.chat import Renderer
 from latih.models.policy import Policy
@@ -15,6 +16,7 @@ from latih.models.tokenizer import Tokenizer
 from latih.rollout import Rollouts, TaskSets, env_seed, load_tasks
 from latih.tracking import Events, named_progress
 from latih.train.config import Config
+from latih.train.roles import MAIN, Cast, Side, make_cast
 from latih.train.trainer import PolicyTrainer
 
 
@@ -22,9 +24,7 @@ from latih.train.trainer import PolicyTrainer
 class Parts:
     """What the loop works with."""
 
-    policy: Policy
-    rollouts: Rollouts
-    trainer: PolicyTrainer
+    cast: Cast
     tasks: TaskSets
 
 
@@ -32,8 +32,8 @@ class Parts:
 def parts(config: Config, events: Events) -> Iterator[Parts]:
     """Load the model and start the engine, which stops at the end of the block.
 
-    Raises ConfigError for an env, harness, dial or device that is not there, LatihError for data that is missing or
-    not what the env needs, ModelError for a model that is missing or broken.
+    Raises ConfigError for an env, harness, player, dial or device that is not there, LatihError for data that is
+    missing or not what the env needs, ModelError for a model that is missing or broken.
     """
     tasks = try_out(config)
     settings = config.trainer.policy
@@ -41,21 +41,30 @@ def parts(config: Config, events: Events) -> Iterator[Parts]:
         folder = resolve_model(settings.model.path, progress)
     tokenizer = Tokenizer.from_folder(folder)
     renderer = Renderer.from_folder(folder, tokenizer)
-    policy = Policy.load(
-        folder, lora=settings.lora, dtype=settings.model.dtype, device=settings.model.device, seed=config.seed
-    )
-    with Engine(policy, tokenizer.decode, config.inference) as engine:
+    with ExitStack() as stack:
+
+        def side(name: str = MAIN) -> Side:
+            policy = Policy.load(
+                folder,
+                lora=settings.lora,
+                dtype=settings.model.dtype,
+                device=settings.model.device,
+                seed=derive_seed(config.seed, "side", name) if name else config.seed,
+            )
+            engine = stack.enter_context(Engine(policy, tokenizer.decode, config.inference))
+            return Side(policy, engine, PolicyTrainer(policy, config.trainer, config.seed))
+
+        main = side()
         rollouts = Rollouts(
             config.rollout,
             config.env.make,
             config.harness.make(),
             renderer,
-            engine,
+            main.engine,
             env=config.env.id,
             deterministic=config.deterministic,
         )
-        trainer = PolicyTrainer(policy, config.trainer, config.seed)
-        yield Parts(policy, rollouts, trainer, tasks)
+        yield Parts(make_cast(config, rollouts, main, side, stack), tasks)
 
 
 def try_out(config: Config) -> TaskSets:

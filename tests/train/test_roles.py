@@ -1,0 +1,123 @@
+"""Games of several roles in training: shared, own, past, scripted and frozen players."""
+
+import pytest
+
+from latih.core import ConfigError
+from latih.data import read_trajectories
+from latih.evaluation import EvalResult, find_source
+from latih.runs import Run
+from latih.train.config import resolve
+from latih.train.loop import train
+from tests.tiny import tiny_model
+
+
+def config(tmp_path, *overrides, name="run", target="tic_tac_toe_duel"):
+    model = tmp_path / "model"
+    if not model.exists():
+        tiny_model(model)
+    return resolve(
+        target,
+        [
+            f"trainer.policy.model={{path: {model}, dtype: float32, device: cpu}}",
+            f"run={{folder: {tmp_path}, name: {name}}}",
+            "trainer.steps=3",
+            "trainer.checkpoint.every=1",
+            "trainer.warm_start={steps: 2, games: 2}",
+            "rollout={groups: 3, group_size: 3, max_turns: 6, sampling: {max_tokens: 4}}",
+            "evaluation={episodes: 4}",
+            *overrides,
+        ],
+    )
+
+
+def run_of(settings):
+    with Run.create(settings.run, settings.as_dict()) as run:
+        train(settings, run)
+    return run
+
+
+def rows(run):
+    return [row for row in run.metrics() if "reward" in row]
+
+
+def test_self_play_trains_on_both_sides_and_measures_each_seat(tmp_path):
+    run = run_of(config(tmp_path))
+    played = read_trajectories(run.trajectories_path(1))
+    assert [each.role for each in played] == (["x"] * 3 + ["o"] * 3) * 3
+    assert {each.group for each in played} == {f"train/1/{i}/{role}" for i in range(3) for role in "xo"}
+    assert rows(run)[0]["groups"] == 6
+    result = EvalResult.load(run.folder / "evaluations" / "step-000003-after-RL")
+    assert result.episodes == 8  # four on each side
+    assert {"win", "x/win", "o/win"} <= result.rates.keys()
+    held_out = read_trajectories(run.folder / "evaluations" / "step-000003-after-RL" / "episodes.parquet")
+    assert [each.seed for each in held_out[:4]] == [each.seed for each in held_out[4:]]
+
+
+def test_a_role_of_ones_own_has_its_own_policy_and_both_survive_a_restart(tmp_path):
+    more = ("roles.o=own", "deterministic=true")
+    whole = run_of(config(tmp_path, *more))
+    assert "o/grad_norm" in rows(whole)[-1] or "o/groups" in rows(whole)[-1]
+    folder = whole.checkpoints().last()
+    adapters = [path / "adapter" / "adapter_model.safetensors" for path in (folder, folder / "roles" / "o")]
+    assert adapters[0].read_bytes() != adapters[1].read_bytes()
+    cut = run_of(config(tmp_path, *more, "trainer.steps=2", name="cut"))
+    resumed = config(tmp_path, *more, name="cut")
+    with Run.open("cut", tmp_path, write=True) as run:
+        train(resumed, run, resume=True)
+    keep = ("reward", "loss", "entropy", "o/loss", "o/entropy", "x/reward", "o/reward")
+    assert [{k: row.get(k) for k in keep} for row in rows(cut)[2:]] == [
+        {k: row.get(k) for k in keep} for row in rows(whole)[2:]
+    ]
+
+
+def test_the_past_is_drawn_from_a_pool_and_learns_nothing(tmp_path):
+    more = ("roles={o: past}", "deterministic=true")
+    whole = run_of(config(tmp_path, *more))
+    assert whole.pool().steps() == [0, 1, 2, 3]
+    assert {each.role for each in read_trajectories(whole.trajectories_path(2))} == {"x"}
+    # measured in both seats all the same: the policy can play either
+    assert EvalResult.load(whole.folder / "evaluations" / "step-000003-after-RL").episodes == 8
+    cut = run_of(config(tmp_path, *more, "trainer.steps=2", name="cut"))
+    with Run.open("cut", tmp_path, write=True) as run:
+        train(config(tmp_path, *more, name="cut"), run, resume=True)
+    assert [row["reward"] for row in rows(cut)] == [row["reward"] for row in rows(whole)]
+
+
+def test_a_frozen_run_and_a_script_may_hold_a_role(tmp_path):
+    first = run_of(config(tmp_path, "trainer.steps=1"))
+    for player in (str(first.folder), "expert"):
+        run = run_of(config(tmp_path, f"roles.o={player}", "trainer.steps=1", name=f"against-{player[-3:]}"))
+        assert {each.role for each in read_trajectories(run.trajectories_path(1))} == {"x"}
+        assert EvalResult.load(run.folder / "evaluations" / "step-000001-after-RL").episodes == 4
+    assert find_source(first.folder).version == rows(first)[-1]["version"]
+
+
+def test_roles_that_help_each_other_are_measured_together(tmp_path):
+    run = run_of(config(tmp_path, "evaluation.opponent=policy", "trainer.warm_start=null", target="codewords"))
+    result = EvalResult.load(run.folder / "evaluations" / "step-000003-after-RL")
+    assert result.episodes == 8
+    assert {"giver/right", "guesser/right"} <= result.rates.keys() | result.means.keys()
+
+
+@pytest.mark.parametrize(
+    ("target", "overrides", "message"),
+    [
+        ("tic_tac_toe_duel", ["roles.z=past"], "roles.z: tic_tac_toe_duel has no role 'z': known: o, x"),
+        ("tic_tac_toe", ["roles.x=past"], "tic_tac_toe has no role 'x': it has no roles"),
+        ("tic_tac_toe_duel", ["roles={x: past, o: own}"], "no role is played by `policy`"),
+        ("tic_tac_toe_duel", ["evaluation.opponent=past"], "evaluation.opponent: name one that stays as it is"),
+    ],
+)
+def test_wrong_roles_get_one_line(target, overrides, message):
+    with pytest.raises(ConfigError) as caught:
+        resolve(target, overrides)
+    assert message in str(caught.value)
+
+
+def test_an_unknown_player_is_told_before_training(tmp_path):
+    settings = config(tmp_path, "roles.o=exprt")
+    with (
+        Run.create(settings.run, settings.as_dict()) as run,
+        pytest.raises(ConfigError, match=r"no player 'exprt': did you mean 'expert'"),
+    ):
+        train(settings, run)
