@@ -133,7 +133,7 @@ class _Writer:
         with self.events.progress(f"evaluation {label}", settings.episodes) as advance:
             result = asyncio.run(
                 evaluate(
-                    self.parts.rollouts,
+                    self.parts.held_out,
                     settings,
                     label=label,
                     folder=folder,

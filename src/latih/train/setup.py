@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from latih.core.errors import LatihError
@@ -24,6 +24,8 @@ class Parts:
 
     policy: Policy
     rollouts: Rollouts
+    held_out: Rollouts
+    """The same for evaluations, in the env as it is without `env.training`."""
     trainer: PolicyTrainer
 
 
@@ -46,7 +48,7 @@ def parts(config: Config, events: Events) -> Iterator[Parts]:
     with Engine(policy, tokenizer.decode, config.inference) as engine:
         rollouts = Rollouts(
             config.rollout,
-            config.env.make,
+            config.env.make_training,
             config.harness.make(),
             renderer,
             engine,
@@ -54,7 +56,7 @@ def parts(config: Config, events: Events) -> Iterator[Parts]:
             deterministic=config.deterministic,
         )
         trainer = PolicyTrainer(policy, config.trainer, config.seed)
-        yield Parts(policy, rollouts, trainer)
+        yield Parts(policy, rollouts, replace(rollouts, make_env=config.env.make), trainer)
 
 
 def try_out(config: Config) -> None:
@@ -63,7 +65,8 @@ def try_out(config: Config) -> None:
     Raises ConfigError for what is not there, LatihError where the env fails.
     """
     config.harness.make()
-    env, warm_start = config.env.make(), config.trainer.warm_start
+    config.env.make().close()
+    env, warm_start = config.env.make_training(), config.trainer.warm_start
     bare: Any = getattr(env, "unwrapped", env)
     try:
         env.reset(seed=env_seed(config.seed, "warm_start", 0, 0))
