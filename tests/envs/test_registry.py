@@ -101,7 +101,7 @@ def test_all_names_of_an_env_are_one(mine: Path, monkeypatch: pytest.MonkeyPatch
             "tic_tac_toe has no dial 'oponent': did you mean 'opponent' or 'opening'? (it takes side,",
         ),
         ("tic_tac_toe", {"side": "z"}, "tic_tac_toe: side='z': Input should be 'random', 'x' or 'o'"),
-        ("tic_tac_toe", {"opening": 9}, "tic_tac_toe: opening=9: Input should be less than or equal to 3"),
+        ("tic_tac_toe", {"opening": 9}, "tic_tac_toe: opening=9: Input should be less than or equal to 6"),
         ("arithmetic_tool", {"operators": "^"}, "arithmetic_tool: operators='^': String should match"),
         ("absent.py:Env", {}, "no such file"),
         ("no.such.module:Env", {}, "no.such.module cannot be imported: ModuleNotFoundError"),

@@ -226,7 +226,7 @@ def test_side_is_a_fair_coin_of_the_seed() -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.integers(0, 2**63 - 1), st.integers(0, 3), st.sampled_from(["random", "x", "o"]))
+@given(st.integers(0, 2**63 - 1), st.integers(0, 6), st.sampled_from(["random", "x", "o"]))
 def test_openings_leave_a_game_to_play(seed: int, opening: int, side: str) -> None:
     env = TicTacToe(opening=opening, side=side)  # type: ignore[arg-type]
     env.reset(seed=seed)

@@ -100,6 +100,18 @@ def test_constant_reward_is_warned_of_with_what_the_policy_said(tmp_path):
     assert "there is nothing to learn from" in watcher.warnings[0]
 
 
+def test_training_may_set_dials_that_evaluation_does_not(tmp_path):
+    """The first position shows how many moves were made before: at most the opponent's one, or up to `opening` more."""
+    run = _train(_config(tmp_path, "env.training={opening: 6}", "rollout.groups=8", target="tic_tac_toe"))
+
+    def marks(path):
+        first = [each.sequences[0].messages[1].text for each in read_trajectories(path)]
+        return max(9 - len(text.partition("Free:")[2]) for text in first)
+
+    assert marks(run.trajectories_path(1)) > 1
+    assert marks(run.folder / "evaluations" / "step-000002-after-RL" / "episodes.parquet") <= 1
+
+
 def test_a_sampler_that_serves_stale_weights_stops_the_run(tmp_path, monkeypatch):
     sample = Engine.sample
 

@@ -32,10 +32,16 @@ class EnvSettings(Record):
     """A name that `latih envs` lists, a Gymnasium id, `path/to/file.py:Class` or `package.module:Class`."""
     args: dict[str, Any] = {}
     """The dials of the environment."""
+    training: dict[str, Any] = {}
+    """Dials that training sets otherwise, as for a broader spread of starts. Evaluations keep to `args`."""
 
     def make(self) -> Env:
-        """The environment. Raises ConfigError."""
+        """The environment as it is evaluated. Raises ConfigError."""
         return make(self.id, **self.args)
+
+    def make_training(self) -> Env:
+        """The environment as it is trained on. Raises ConfigError."""
+        return make(self.id, **self.args | self.training)
 
 
 class EnvInfo(Record):

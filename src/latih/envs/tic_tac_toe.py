@@ -100,7 +100,7 @@ class TicTacToe(MessageEnv):
         side: Literal["random", "x", "o"] = "random",
         opponent: Literal["random", "minimax"] = "random",
         list_empty: bool = True,
-        opening: Annotated[int, Field(ge=0, le=3)] = 0,
+        opening: Annotated[int, Field(ge=0, le=6)] = 0,
         reward_win: float = 1.0,
         reward_draw: float = 0.0,
         reward_loss: float = -1.0,
@@ -111,8 +111,8 @@ class TicTacToe(MessageEnv):
         side: the policy's side, drawn from the seed by default; X moves first.
         opponent: `random` plays a uniform legal move, `minimax` a uniform one among the perfect moves.
         list_empty: the observation lists the squares of both sides and the empty ones; otherwise it draws the board.
-        opening: up to so many random moves (drawn uniformly, 0 included) are made before the game starts;
-            four could be over before the policy's first turn.
+        opening: up to so many random moves (their number drawn uniformly, 0 included) are made before the game
+            starts, drawn again where they would end it or leave the policy no turn.
         """
         self.side = side
         self.opponent = opponent
@@ -123,14 +123,12 @@ class TicTacToe(MessageEnv):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Item, dict[str, Any]]:
         """Start a game; the opponent has moved where it is the opponent's turn first."""
         super().reset(seed=seed, options=options)
-        self.board = EMPTY * 9
         self.moves = 0
         self.over = False
         self.mark = "XO"[self.np_random.integers(2)] if self.side == "random" else self.side.upper()
-        for _ in range(self.np_random.integers(self.opening + 1) if self.opening else 0):
-            self._play(self._draw(empty_squares(self.board)))
-        if self._to_move() != self.mark:
-            self._reply()
+        self._open()
+        while self._outcome():
+            self._open()
         return [Message(role="system", content=SYSTEM), Message(role="user", content=self._show())], {}
 
     def step(self, action: Item) -> tuple[Item, float, bool, bool, dict[str, Any]]:
@@ -159,6 +157,14 @@ class TicTacToe(MessageEnv):
         if name not in self.policies:
             super().scripted(name, rng)
         return str(rng.choice(best_moves(self.board) if name == "expert" else empty_squares(self.board)) + 1)
+
+    def _open(self) -> None:
+        """Play up to the policy's first turn."""
+        self.board = EMPTY * 9
+        for _ in range(self.np_random.integers(self.opening + 1) if self.opening else 0):
+            self._play(self._draw(empty_squares(self.board)))
+        if self._to_move() != self.mark and not self._outcome():
+            self._reply()
 
     def _to_move(self) -> str:
         return "XO"[len(empty_squares(self.board)) % 2 == 0]

@@ -57,7 +57,7 @@ def parts(config: Config, events: Events) -> Iterator[Parts]:
         main = side()
         rollouts = Rollouts(
             config.rollout,
-            config.env.make,
+            config.env.make_training,
             config.harness.make(),
             renderer,
             main.engine,
@@ -74,7 +74,8 @@ def try_out(config: Config) -> TaskSets:
     Raises ConfigError for what is not there, LatihError where the env or the data fails.
     """
     config.harness.make()
-    env, warm_start = config.env.make(), config.trainer.warm_start
+    config.env.make().close()
+    env, warm_start = config.env.make_training(), config.trainer.warm_start
     bare: Any = getattr(env, "unwrapped", env)
     try:
         tasks = load_tasks(config.data, env)
