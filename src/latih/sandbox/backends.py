@@ -13,19 +13,20 @@ from typing import Protocol
 
 from latih.core.errors import SandboxError
 from latih.sandbox.limits import Limits
+from latih.sandbox.seccomp import rules
 
 INSTALL = "install it (Debian, Ubuntu: `apt install bubblewrap`; Fedora: `dnf install bubblewrap`)"
 ESCAPE = "LATIH_SANDBOX=unsafe runs programs without isolation, for code that you trust"
+
+HINT = f"where the kernel or a container refuses namespaces, docs/sandbox.md says what helps. {ESCAPE}"
 
 
 @dataclass(frozen=True)
 class Place:
     """Where one run takes place."""
 
-    folder: Path | None
-    """The working directory on the host; None for a fresh one that vanishes."""
-    uid: int | None
-    """The uid on the host, where we are root."""
+    folder: str | None
+    """A working directory on the host, for a backend that has none of its own."""
     read_only: tuple[Path, ...]
     limits: Limits
 
@@ -36,11 +37,15 @@ class Backend(Protocol):
     name: str
     """Shown in every report."""
 
-    def command(self, argv: Sequence[str], place: Place, info: int) -> list[str]:
-        """The command that runs `argv` isolated. The pid of its first process goes to the descriptor `info` as JSON."""
+    def command(self, argv: Sequence[str], place: Place, info: int, refused: int) -> list[str]:
+        """The command that runs `argv` isolated.
+
+        `info` is a descriptor that gets `{"child-pid": ...}` of the first process inside, with which all others die.
+        Where it stays silent, that is the command itself. `refused` is a file with rules for seccomp.
+        """
         ...
 
-    def environment(self) -> dict[str, str]:
+    def environment(self, place: Place) -> dict[str, str]:
         """The whole environment of that command."""
         ...
 
@@ -68,8 +73,8 @@ def _probed(path: str) -> Backend:
     return Bubblewrap(path)
 
 
-def fresh_uid() -> int | None:
-    """A uid of nobody else's for one run or workspace, where we are root: RLIMIT_NPROC does not bind root."""
+def _fresh_uid() -> int | None:
+    """A uid of nobody else's for one run, where we are root: RLIMIT_NPROC does not bind root."""
     if os.getuid() != 0:
         return None
     first, _, count = (int(each) for each in Path("/proc/self/uid_map").read_text().split()[-3:])
@@ -86,7 +91,7 @@ class Bubblewrap:
     def __init__(self, path: str) -> None:
         self.path = path
 
-    def environment(self) -> dict[str, str]:
+    def environment(self, place: Place) -> dict[str, str]:
         """Nothing of ours."""
         return {
             "PATH": f"{sys.prefix}/bin:/usr/bin:/bin",
@@ -96,7 +101,7 @@ class Bubblewrap:
             "PYTHONDONTWRITEBYTECODE": "1",
         }
 
-    def command(self, argv: Sequence[str], place: Place, info: int) -> list[str]:
+    def command(self, argv: Sequence[str], place: Place, info: int, refused: int) -> list[str]:
         """As root, two stages: the first lays out what is seen, the second leaves root and then isolates.
 
         One stage would do but for the paths that only root can reach (an interpreter under /root for instance).
@@ -104,10 +109,12 @@ class Bubblewrap:
         view = _view(place)
         inner = ["--unshare-all", "--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000"]
         inner += ["--die-with-parent", "--as-pid-1", "--info-fd", str(info)]
+        inner += ["--seccomp", str(refused)] if rules() else []
         rest = ["--proc", "/proc", "--remount-ro", "/", "--chdir", "/work", "--", *argv]
-        if place.uid is None:
+        uid = _fresh_uid()
+        if uid is None:
             return [self.path, *inner, *view, *rest]
-        user = str(place.uid)
+        user = str(uid)
         drop = ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--", self.path]
         return [
             *(self.path, "--die-with-parent", *view, "--dev-bind", "/proc", "/proc", "--", *drop),
@@ -120,11 +127,17 @@ class Unsafe:
 
     name = "unsafe"
 
-    def environment(self) -> dict[str, str]:
-        """Nothing of ours but the search path."""
-        return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
+    def environment(self, place: Place) -> dict[str, str]:
+        """Of ours, the search path."""
+        return {
+            "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+            "HOME": place.folder or "/",
+            "TMPDIR": place.folder or "/",
+            "LANG": "C.UTF-8",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
 
-    def command(self, argv: Sequence[str], place: Place, info: int) -> list[str]:
+    def command(self, argv: Sequence[str], place: Place, info: int, refused: int) -> list[str]:
         """The program itself."""
         return list(argv)
 
@@ -152,8 +165,7 @@ def _view(place: Place) -> list[str]:
     view += ["--symlink", "/proc/self/fd", "/dev/fd", "--symlink", "/tmp", "/dev/shm"]
     for name, fd in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
         view += ["--symlink", f"/proc/self/fd/{fd}", f"/dev/{name}"]
-    view += [*size, "--tmpfs", "/tmp", "--dir", "/work"]
-    view += ["--bind", str(place.folder), "/work"] if place.folder else [*size, "--tmpfs", "/work"]
+    view += [*size, "--tmpfs", "/tmp", *size, "--tmpfs", "/work"]
     made |= {"/tmp", "/work"}
     for path in sorted(binds):
         if not any(path.startswith(each + "/") for each in binds if each not in map(str, place.read_only)):
