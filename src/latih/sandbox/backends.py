@@ -67,7 +67,10 @@ def backend() -> Backend:
 
 @functools.cache
 def _probed(path: str) -> Backend:
-    told = subprocess.run([path, "--help"], capture_output=True, text=True, check=False).stdout
+    try:
+        told = subprocess.run([path, "--help"], capture_output=True, text=True, timeout=10).stdout
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise SandboxError(f"the sandbox needs bubblewrap, and {path} does not run: {exc}. {ESCAPE}") from exc
     if "--disable-userns" not in told:
         raise SandboxError(f"the sandbox needs bubblewrap 0.8 or newer, and {path} is older: {INSTALL}. {ESCAPE}")
     return Bubblewrap(path)
@@ -106,16 +109,19 @@ class Bubblewrap:
 
         One stage would do but for the paths that only root can reach (an interpreter under /root for instance).
         """
-        view = _view(place)
         inner = ["--unshare-all", "--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000"]
         inner += ["--die-with-parent", "--as-pid-1", "--info-fd", str(info)]
         inner += ["--seccomp", str(refused)] if rules() else []
         rest = ["--proc", "/proc", "--remount-ro", "/", "--chdir", "/work", "--", *argv]
         uid = _fresh_uid()
         if uid is None:
-            return [self.path, *inner, *view, *rest]
+            return [self.path, *inner, *_view(place), *rest]
         user = str(uid)
-        drop = ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--", self.path]
+        setpriv = shutil.which("setpriv")
+        if setpriv is None:
+            raise SandboxError("the sandbox needs setpriv to leave root: install the package util-linux")
+        view = _view(place, self.path, setpriv)
+        drop = [setpriv, "--reuid", user, "--regid", user, "--clear-groups", "--", self.path]
         return [
             *(self.path, "--die-with-parent", *view, "--dev-bind", "/proc", "/proc", "--", *drop),
             *(*inner, "--dev-bind", "/", "/", *rest),
@@ -142,7 +148,7 @@ class Unsafe:
         return list(argv)
 
 
-def _view(place: Place) -> list[str]:
+def _view(place: Place, *programs: str) -> list[str]:
     """What is seen inside, but for /proc."""
     size = ["--perms", "1777", "--size", str(place.limits.disk << 20)]
     binds: dict[str, str] = {}
@@ -155,7 +161,7 @@ def _view(place: Place) -> list[str]:
             links += ["--symlink", os.readlink(path), path]
         elif os.path.exists(path):
             binds[path] = path
-    for path in {*interpreter(), *_readable(place.read_only)}:
+    for path in {*interpreter(), *_readable(place.read_only), *programs}:
         binds[path] = path
     mask = str(Path(__file__).resolve().parent.parent)  # our code can play its environments: not for the program
     made = {"/"}

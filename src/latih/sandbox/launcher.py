@@ -102,7 +102,8 @@ def save(tree: dict[str, Entry], whole: bool, file: BinaryIO) -> None:
     """Write a tree as a line of JSON and the contents behind it: whoever reads it need not trust it."""
     import json
 
-    rows = [(name, kind, mode, when, len(data)) for name, (kind, mode, when, data) in tree.items()]
+    rows = [(name, *entry[:3], len(entry[3])) for name, entry in tree.items()]
+    rows = [(name, *entry[:3], len(entry[3])) for name, entry in tree.items()]
     file.write(json.dumps({"whole": whole, "rows": rows}).encode() + b"\n")
     for entry in tree.values():
         file.write(entry[3])

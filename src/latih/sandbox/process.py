@@ -22,7 +22,7 @@ from latih.sandbox.backends import HINT, Backend, Place
 from latih.sandbox.limits import Result
 from latih.sandbox.seccomp import rules
 
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 """A sandbox that has not started its program by then is a fault of the machine."""
 
 SAVE_SECONDS = 30.0
