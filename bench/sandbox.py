@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import resource
 import statistics
 import sys
 import tempfile
@@ -36,14 +37,22 @@ def main() -> None:
 
 
 def latency(what: str, samples: int, work: Callable[[], object]) -> None:
-    """Wall time of a whole call of `run`."""
+    """Wall time of a whole call of `run`, and the CPU time of it and its processes, which neighbours hardly touch."""
     taken = []
+    before = spent()
     for _ in range(samples):
         start = time.perf_counter()
         work()
         taken.append(1000 * (time.perf_counter() - start))
     cuts = statistics.quantiles(taken, n=100)
-    print(f"{what}: p50 {cuts[49]:.1f} ms, p99 {cuts[98]:.1f} ms over {samples} runs", flush=True)
+    print(f"{what}: p50 {cuts[49]:.1f} ms, p99 {cuts[98]:.1f} ms over {samples} runs, ", end="")
+    print(f"{1000 * (spent() - before) / samples:.1f} ms of CPU time each", flush=True)
+
+
+def spent() -> float:
+    """Seconds of CPU time of this process and of all that it has waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def leaks(runs: int, threads: int) -> int:
@@ -68,7 +77,7 @@ def leaks(runs: int, threads: int) -> int:
 
 
 def census() -> dict[str, int]:
-    """What a run might leave behind: on this machine by any sandbox, and in this process."""
+    """What a run might leave behind: on this machine by any sandbox (so let nobody else run one), and in this process."""
     sandboxed = 0
     for each in Path("/proc").glob("[0-9]*"):
         try:

@@ -159,7 +159,7 @@ def main(order: dict[str, Any]) -> None:
 
 
 def watch(child: int, order: dict[str, Any], report: int, saved: int) -> None:
-    """Wait for the end of the program, of its memory or of our parent, or for SIGTERM. Then end all, save the files and report."""
+    """Wait until the program ends, its memory is used up, our parent dies or SIGTERM comes; then end all, and report."""
     null = os.open("/dev/null", os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
