@@ -77,7 +77,7 @@ def leaks(runs: int, threads: int) -> int:
 
 
 def census() -> dict[str, int]:
-    """What a run might leave behind: on this machine by any sandbox (so let nobody else run one), and in this process."""
+    """What a run might leave behind. Processes are those of any sandbox here: let nobody else run one meanwhile."""
     sandboxed = 0
     for each in Path("/proc").glob("[0-9]*"):
         try:

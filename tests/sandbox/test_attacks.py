@@ -70,8 +70,11 @@ found = []
 for folder, folders, names in os.walk("/"):
     if folder == "/":
         folders.remove("proc")
-    if {secret!r} in names or folder.endswith("/site-packages/latih") and names:
+    if {secret!r} in names:
         found.append(folder)
+    if folder.endswith("/site-packages"):
+        found += [each for each in folders if each == "latih" and os.listdir(folder + "/latih")]
+        folders.clear()
 tell([sorted(os.listdir("/")), found, os.path.exists({str(Path(__file__))!r}), os.path.exists({latih.__file__!r})])
 """
     top, found, tests, ours = said(source, limits=Limits(wall=120, cpu=100))  # type: ignore[misc]

@@ -159,7 +159,7 @@ def main(order: dict[str, Any]) -> None:
 
 
 def watch(child: int, order: dict[str, Any], report: int, saved: int) -> None:
-    """Wait until the program ends, its memory is used up, our parent dies or SIGTERM comes; then end all, and report."""
+    """Wait until the program ends, its memory is used up, our parent dies or SIGTERM comes; end all, and report."""
     null = os.open("/dev/null", os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
