@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from latih.sandbox import Limits, Workspace, run
+from latih.sandbox import Limits, Workspace, backends, run
 from tests.sandbox.needs import needs_bubblewrap
 
 pytestmark = needs_bubblewrap
@@ -119,3 +119,19 @@ def test_syntax_error_is_the_programs_own() -> None:
     result = run("def")
     assert result.code == 1
     assert b"SyntaxError" in result.stderr
+
+
+def test_an_installed_latih_is_masked_but_for_its_kits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prefix = tmp_path / "prefix"
+    package = prefix / "lib" / "latih"
+    (package / "envs" / "kit").mkdir(parents=True)
+    (package / "envs" / "answers.py").write_text("")
+    (package / "envs" / "kit" / "tool.py").write_text("")
+    tmp_path.chmod(0o755)
+    known = backends.interpreter()
+    monkeypatch.setattr(backends, "interpreter", lambda: (*known, str(prefix)))
+    monkeypatch.setattr(backends, "MASK", str(package))
+    source = f"import os; print([os.path.join(a, b) for a, _, c in os.walk({str(prefix)!r}) for b in c])"
+    assert run(source).stdout == b"[]\n"
+    kit = package / "envs" / "kit"
+    assert run(source, read_only=[kit]).stdout.decode() == f"['{kit}/tool.py']\n"
