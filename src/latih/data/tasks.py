@@ -1,4 +1,4 @@
-"""Tasks from Parquet or JSON lines: one row each, extra columns kept."""
+"""Tasks from Parquet, JSON lines or a JSON array: one row each, extra columns kept."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -12,10 +12,10 @@ from latih.data.files import to_json, whole_file
 
 
 def read_tasks(path: str | Path, columns: Sequence[str] = ("prompt",)) -> list[Task]:
-    """The tasks of a `.parquet`, or of a `.jsonl` file. A row without an `id` gets its number, from 0.
+    """The tasks of a `.parquet`, a `.jsonl` or a `.json` file (an array of rows).
 
-    Raises LatihError where the file is missing or broken, or a row lacks one of `columns` (name others where the
-    env takes its arguments from them).
+    A row without an `id` gets its number, from 0. Raises LatihError where the file is missing or broken, or a row lacks
+    one of `columns` (name others where the env takes its arguments from them).
     """
     path = Path(path)
     if path.suffix == ".parquet":
@@ -28,8 +28,10 @@ def read_tasks(path: str | Path, columns: Sequence[str] = ("prompt",)) -> list[T
         rows = [(f"row {number}", _without_nulls(row)) for number, row in enumerate(table.to_pylist())]
     elif path.suffix in (".jsonl", ".ndjson"):
         rows = _read_lines(path)
+    elif path.suffix == ".json":
+        rows = _read_array(path)
     else:
-        raise LatihError(f"{path} is neither .parquet nor .jsonl: tasks are read from these")
+        raise LatihError(f"{path} is neither .parquet nor .jsonl nor .json: tasks are read from these")
     return [_task(f"{path}, {where}", number, row, columns) for number, (where, row) in enumerate(rows)]
 
 
@@ -40,13 +42,8 @@ def write_tasks(path: str | Path, tasks: Iterable[Task]) -> None:
 
 
 def _read_lines(path: Path) -> list[tuple[str, Any]]:
-    try:
-        # Not splitlines: it would also split at U+2028 and the like, which JSON strings may hold.
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except FileNotFoundError:
-        raise LatihError(f"no such file: {path}") from None
-    except (OSError, UnicodeDecodeError) as exc:
-        raise LatihError(f"cannot read {path}: {exc}") from exc
+    # Not splitlines: it would also split at U+2028 and the like, which JSON strings may hold.
+    lines = _text(path).split("\n")
     rows = []
     for number, line in enumerate(lines, start=1):
         if line.strip():
@@ -55,6 +52,25 @@ def _read_lines(path: Path) -> list[tuple[str, Any]]:
             except ValueError as exc:
                 raise LatihError(f"{path}, line {number} is no JSON: {exc}") from exc
     return rows
+
+
+def _read_array(path: Path) -> list[tuple[str, Any]]:
+    try:
+        rows = json.loads(_text(path))
+    except ValueError as exc:
+        raise LatihError(f"{path} is no JSON: {exc}") from exc
+    if not isinstance(rows, list):
+        raise LatihError(f"{path}: tasks in .json are one array of objects, not {type(rows).__name__}")
+    return [(f"row {number}", row) for number, row in enumerate(rows)]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise LatihError(f"no such file: {path}") from None
+    except (OSError, UnicodeDecodeError) as exc:
+        raise LatihError(f"cannot read {path}: {exc}") from exc
 
 
 def _task(where: str, number: int, row: Any, columns: Sequence[str]) -> Task:
