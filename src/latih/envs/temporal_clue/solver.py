@@ -9,6 +9,9 @@ from latih.core import ConfigError
 from latih.envs.temporal_clue.clues import Clue
 from latih.envs.temporal_clue.world import At, Atom, Is, Size, World
 
+PARAMETERS = {"num_workers": 1, "random_seed": 0, "cp_model_presolve": False, "linearization_level": 0}
+"""Of CP-SAT. The questions are many and easy: what prepares a search costs more than it saves."""
+
 
 def require() -> None:
     """Raises ConfigError where OR-tools are not installed."""
@@ -34,11 +37,8 @@ class Solver:
         self.cp: Any = import_module("ortools.sat.python.cp_model")  # takes a second, so not above
         self.model = self.cp.CpModel()
         self.solver = self.cp.CpSolver()
-        self.solver.parameters.num_workers = 1
-        self.solver.parameters.random_seed = 0
-        # The questions are many and easy: what prepares a search costs more than it saves.
-        self.solver.parameters.cp_model_presolve = False
-        self.solver.parameters.linearization_level = 0
+        for name, value in PARAMETERS.items():
+            setattr(self.solver.parameters, name, value)
         self.searches = 0
         self._literals: dict[Atom, Any] = {}
         self._described: set[tuple[str, int]] = set()
