@@ -22,6 +22,7 @@ from latih.envs.temporal_clue.grading import grade, normal, read_answers, read_o
 from latih.envs.temporal_clue.puzzle import _make, puzzle
 from latih.envs.temporal_clue.solver import Solver
 from latih.envs.temporal_clue.world import Size, draw
+from latih.train.config import resolve
 from tests.envs.detective import Detective
 from tests.envs.playing import play
 
@@ -197,11 +198,11 @@ def test_members_of_a_group_share_one_puzzle() -> None:
 
 def test_speed_of_small_puzzles() -> None:
     puzzle(TINY, 0)  # imports the solver
-    started = time.perf_counter()
+    started = time.process_time()
     for seed in range(1000, 1010):
         puzzle(TINY, seed)
     # 0.015 s each on a busy machine; bench/puzzles.py measures all sizes.
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 2.0
 
 
 def test_an_episode() -> None:
@@ -320,7 +321,7 @@ def test_any_text_can_be_read(text: str) -> None:
 
 
 def test_a_long_reply_is_read_quickly() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     for text in (
         "A. " + "x " * 200_000,
         "*" * 400_000,
@@ -329,7 +330,7 @@ def test_a_long_reply_is_read_quickly() -> None:
         "<think>" * 60_000,
     ):
         read_answers(text)
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 2.0
 
 
 def test_tasks_bring_prompt_and_answers() -> None:
@@ -399,3 +400,16 @@ def test_the_public_puzzles_are_graded_right() -> None:
     env = TemporalClue(path=str(PUBLIC))
     assert all(play(env, "expert", seed).reward == 1.0 for seed in range(100))
     assert 0.1 < sum(play(env, "random", seed).reward for seed in range(500)) / 500 < 0.35
+
+
+def test_recipes_are_sound() -> None:
+    folder = ROOT / "src" / "latih" / "recipes" / "temporal_clue"
+    cpu, gpu = resolve("temporal_clue"), resolve(str(folder / "gpu.yaml"))
+    env = cpu.env.make()
+    assert isinstance(env, TemporalClue)
+    # Short enough for a small model on a CPU: some 190 tokens at four characters each.
+    assert max(sum(len(each.text) for each in env.reset(seed=seed)[0]) for seed in range(20)) < 800
+    assert isinstance(gpu.env.make(), TemporalClue)
+    # The published settings.
+    assert gpu.trainer.policy.model.path.startswith("Qwen/Qwen2.5-7B")
+    assert (gpu.rollout.groups, gpu.rollout.group_size, gpu.trainer.optimizer.lr) == (4, 50, 5e-5)
