@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 ANSWER = re.compile(r"([A-Z])\s*[.):]\s*(\S.*)")
 TIME = re.compile(r"([0-9]{1,2})(?::([0-5][0-9]))? ?([ap]) ?m")
+AROUND = " ,;:!\"'\u201c\u201d\u2018\u2019"
 KINDS = ("SUSPECT", "WEAPON", "ROOM", "TIME", "MOTIVE")
 """What the format lines of a public puzzle ask for."""
 
@@ -35,8 +36,7 @@ def normal(value: str) -> str:
     >>> normal('The "Drawing  room".'), normal("Mrs Peacock") == normal("Mrs. Peacock"), normal("08:00 PM")
     ('drawing room', True, '20:00')
     """
-    plain = " ".join(value.casefold().replace(".", "").split()).strip(" ,;:!\"'\u201c\u201d\u2018\u2019")
-    plain = plain.removeprefix("the ").lstrip()
+    plain = " ".join(value.casefold().replace(".", "").split()).strip(AROUND).removeprefix("the ").strip(AROUND)
     time = TIME.fullmatch(plain)
     if time and 1 <= int(time[1]) <= 12:
         return f"{int(time[1]) % 12 + 12 * (time[3] == 'p'):02d}:{time[2] or '00'}"
