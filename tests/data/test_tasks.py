@@ -20,6 +20,16 @@ def test_jsonl_keeps_extra_columns_and_numbers_rows(tmp_path: Path) -> None:
     ]
 
 
+def test_an_array_of_json(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('[{"prompt": "2+2", "solution": {"A": "4"}}, {"prompt": "3+3", "id": "x"}]')
+    assert read_tasks(path) == [Task(id="0", prompt="2+2", solution={"A": "4"}), Task(id="x", prompt="3+3")]
+    for text, message in (("{}", "one array of objects, not dict"), ("[", "is no JSON"), ("[1]", "row 0: a task is")):
+        path.write_text(text)
+        with pytest.raises(LatihError, match=message):
+            read_tasks(path)
+
+
 def test_parquet_with_chat_prompts(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     rows = [
@@ -62,7 +72,7 @@ def test_bad_lines_are_named(tmp_path: Path, text: str, message: str) -> None:
 def test_bad_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(LatihError, match="no such file"):
         read_tasks(tmp_path / "t.jsonl")
-    with pytest.raises(LatihError, match=r"neither \.parquet nor \.jsonl"):
+    with pytest.raises(LatihError, match=r"neither \.parquet nor \.jsonl nor \.json"):
         read_tasks(tmp_path / "t.csv")
     (tmp_path / "t.parquet").write_bytes(b"PAR1 nonsense")
     with pytest.raises(LatihError, match="no readable Parquet"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from latih.core import LatihError
 
-SUFFIXES = (".parquet", ".jsonl", ".ndjson")
+SUFFIXES = (".parquet", ".jsonl", ".ndjson", ".json")
 EXAMPLE = "hf://datasets/openai/gsm8k/main/train-*.parquet"
 _HUB = re.compile(r"hf://datasets/(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w.-]+))?(?:/(?P<inside>.+))?")
 
@@ -26,10 +26,10 @@ def _local(path: Path, source: str) -> list[Path]:
     if path.is_dir():
         files = sorted(each for each in path.iterdir() if each.suffix in SUFFIXES)
         if not files:
-            raise LatihError(f"folder {source} holds no .parquet or .jsonl file: tasks are read from these")
+            raise LatihError(f"folder {source} holds no .parquet, .jsonl or .json file: tasks are read from these")
         return files
     if path.suffix not in SUFFIXES:
-        raise LatihError(f"{source} is neither .parquet nor .jsonl, nor a folder: tasks are read from these")
+        raise LatihError(f"{source} is neither .parquet nor .jsonl nor .json, nor a folder: tasks are read from these")
     if path.exists() or not glob.has_magic(str(path)):
         return [path]
     if not (files := sorted(Path(each) for each in glob.glob(str(path)))):

@@ -1,4 +1,4 @@
-"""Tasks from Parquet or JSON lines: one row each, extra columns kept."""
+"""Tasks from Parquet, JSON lines or a JSON array: one row each, extra columns kept."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,8 @@ def read_tasks(
 def _read(path: Path, names: Mapping[str, str], columns: Sequence[str]) -> list[tuple[str, Any]]:
     """The rows of a file, each with its place in words."""
     if path.suffix != ".parquet":
-        return [(f"{path}, {where}", _renamed(f"{path}, {where}", row, names)) for where, row in _read_lines(path)]
+        found = _read_array(path) if path.suffix == ".json" else _read_lines(path)
+        return [(f"{path}, {where}", _renamed(f"{path}, {where}", row, names)) for where, row in found]
     from latih.data.trajectories import read_parquet
 
     table = read_parquet(path)
@@ -55,13 +56,8 @@ def write_tasks(path: str | Path, tasks: Iterable[Task]) -> None:
 
 
 def _read_lines(path: Path) -> list[tuple[str, Any]]:
-    try:
-        # Not splitlines: it would also split at U+2028 and the like, which JSON strings may hold.
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except FileNotFoundError:
-        raise LatihError(f"no such file: {path}") from None
-    except (OSError, UnicodeDecodeError) as exc:
-        raise LatihError(f"cannot read {path}: {exc}") from exc
+    # Not splitlines: it would also split at U+2028 and the like, which JSON strings may hold.
+    lines = _text(path).split("\n")
     rows = []
     for number, line in enumerate(lines, start=1):
         if line.strip():
@@ -70,6 +66,25 @@ def _read_lines(path: Path) -> list[tuple[str, Any]]:
             except ValueError as exc:
                 raise LatihError(f"{path}, line {number} is no JSON: {exc}") from exc
     return rows
+
+
+def _read_array(path: Path) -> list[tuple[str, Any]]:
+    try:
+        rows = json.loads(_text(path))
+    except ValueError as exc:
+        raise LatihError(f"{path} is no JSON: {exc}") from exc
+    if not isinstance(rows, list):
+        raise LatihError(f"{path}: tasks in .json are one array of objects, not {type(rows).__name__}")
+    return [(f"row {number}", row) for number, row in enumerate(rows)]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise LatihError(f"no such file: {path}") from None
+    except (OSError, UnicodeDecodeError) as exc:
+        raise LatihError(f"cannot read {path}: {exc}") from exc
 
 
 def _task(where: str, number: int, row: Any, columns: Sequence[str]) -> Task:

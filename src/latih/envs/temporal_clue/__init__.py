@@ -1,0 +1,136 @@
+"""Temporal Clue: deduction puzzles with one answer, made from a seed or read from a file."""
+
+import functools
+import random
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError, validate_call
+
+from latih.core import ConfigError, Message, Task
+from latih.envs.base import MessageEnv
+from latih.envs.registry import register
+from latih.envs.spaces import Item, messages_of, text_of
+from latih.envs.temporal_clue.grading import grade, read_options
+from latih.envs.temporal_clue.puzzle import puzzle
+from latih.envs.temporal_clue.solver import require
+from latih.envs.temporal_clue.world import TIMES, Size
+
+ANSWERS = TypeAdapter(dict[Annotated[str, Field(pattern="^[A-Z]$")], str])
+
+
+@register("temporal_clue")
+class TemporalClue(MessageEnv):
+    """Who did it, with what, where, when and why: suspects move between rooms, and clues leave one answer.
+
+    One turn: the reply has a line for each question, `A. Ada`. The reward is the fraction of them that is right,
+
+        R = (number of letters whose only candidate in the reply is the answer) / (number of questions)
+
+    so that a letter without a line, or with two different answers, counts as wrong. Metrics: `solved` (all are right),
+    `right` (R), and `answered`, the fraction of the letters that have a candidate.
+    See docs/envs/temporal_clue.md.
+    """
+
+    policies = ("random", "expert")
+
+    @validate_call
+    def __init__(
+        self,
+        suspects: Annotated[int, Field(ge=2, le=10)] = 2,
+        weapons: Annotated[int, Field(ge=2, le=8)] | None = None,
+        rooms: Annotated[int, Field(ge=2, le=16)] | None = None,
+        times: Annotated[int, Field(ge=1, le=TIMES)] | None = None,
+        bonus: Annotated[int, Field(ge=0, le=4)] = 1,
+        direct: Annotated[int, Field(ge=0, le=9)] = 0,
+        path: str | None = None,
+    ) -> None:
+        """Set the dials. `weapons`, `rooms` and `times` grow with `suspects` where they are not given.
+
+        bonus: questions beyond the main ones, about who had which motive and who or what was where.
+        direct: so many of the answers are told outright by a clue; 0 leaves all of them to be deduced.
+        path: a file of puzzles with columns `prompt` and `solution`, played in place of made ones.
+        Raises ConfigError where OR-tools are missed, and LatihError where the file is broken.
+        """
+        self.size = Size(
+            suspects,
+            weapons or max(2, suspects * 4 // 5),
+            rooms or max(2, suspects * 4 // 3),
+            times or max(2, suspects * 4 // 5),
+            bonus,
+            direct,
+        )
+        self.tasks = _tasks(path) if path else None
+        if self.tasks is None:
+            require()
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Item, dict[str, Any]]:
+        """Make a puzzle, draw one of the file, or take the task.
+
+        A task brings its prompt, rules included, and the answers by letter in `answer` or `solution`. Raises
+        ValueError where it has none.
+        """
+        super().reset(seed=seed, options=options)
+        self.over = False
+        task = self.task or (self.tasks[self.np_random.integers(len(self.tasks))] if self.tasks else None)
+        if task:
+            self.answers = _answers(task)
+            self.options = read_options(messages_of(task.prompt)[-1].text)
+            return messages_of(task.prompt), {}
+        made = puzzle(self.size, int(self.np_random.integers(2**63)))
+        self.answers, self.options = made.answers, made.options
+        return [Message(role="system", content=made.rules), Message(role="user", content=made.prompt)], {}
+
+    def step(self, action: Item) -> tuple[Item, float, bool, bool, dict[str, Any]]:
+        """Score the answers. Raises RuntimeError after the end of the episode."""
+        if self.over:
+            raise RuntimeError("the episode is over: call reset first")
+        self.over = True
+        marks = list(grade(text_of(action), self.answers).values())
+        right = sum(each is True for each in marks)
+        metrics = {
+            "solved": float(right == len(marks)),
+            "right": right / len(marks),
+            "answered": sum(each is not None for each in marks) / len(marks),
+        }
+        return f"{right} of {len(marks)} right.", right / len(marks), True, False, {"metrics": metrics}
+
+    def scripted(self, name: str, rng: random.Random) -> str:
+        """The solution (`expert`), or for each question any of the names that may answer it (`random`)."""
+        if name == "expert":
+            return _lines(self.answers)
+        if name == "random":
+            if self.options.keys() != self.answers.keys():
+                raise ConfigError("the random policy needs a prompt that lists the names, in the public puzzles' form")
+            return _lines({letter: rng.choice(names) for letter, names in self.options.items()})
+        return str(super().scripted(name, rng))
+
+
+def _lines(answers: dict[str, str]) -> str:
+    return "\n".join(f"{letter}. {answer}" for letter, answer in answers.items())
+
+
+def _answers(task: Task) -> dict[str, str]:
+    given = task.answer if task.answer is not None else (task.model_extra or {}).get("solution")
+    try:
+        answers = ANSWERS.validate_python(given)
+    except ValidationError:
+        answers = {}
+    if not answers:
+        raise ValueError(f"task {task.id!r} has no answers by letter, such as {{'A': 'Ada'}}, in answer or solution")
+    return answers
+
+
+@functools.cache
+def _tasks(path: str) -> list[Task]:
+    """The file's puzzles, read once. Raises LatihError, ConfigError where one has no answers."""
+    from latih.data import read_tasks
+
+    tasks = read_tasks(path)
+    if not tasks:
+        raise ConfigError(f"{path} holds no puzzles")
+    for task in tasks:
+        try:
+            _answers(task)
+        except ValueError as exc:
+            raise ConfigError(f"{path}: {exc}") from None
+    return tasks

@@ -1,0 +1,70 @@
+"""Grading lettered answers, `A. Colonel Mustard`, one on a line."""
+
+import re
+from collections.abc import Mapping
+
+ANSWER = re.compile(r"([A-Z])\s*[.):]\s*(\S.*)")
+TIME = re.compile(r"([0-9]{1,2})(?::([0-5][0-9]))? ?([ap]) ?m")
+AROUND = " ,;:!\"'\u201c\u201d\u2018\u2019"
+KINDS = ("SUSPECT", "WEAPON", "ROOM", "TIME", "MOTIVE")
+"""What the format lines of a public puzzle ask for."""
+
+
+def read_answers(text: str) -> dict[str, set[str]]:
+    """The candidates for each letter, in normal form.
+
+    A line `A. value` names one, as do `A) value` and `A: value`; marks of emphasis, quotes and lists around it are
+    ignored. A line that ends in a question mark restates a question. What stands before `</think>` is no answer.
+
+    >>> read_answers("**A.** Colonel Mustard\\nB. 11:45 p.m.\\nC. Hall\\nC. Attic")["B"]
+    {'23:45'}
+    """
+    found: dict[str, set[str]] = {}
+    for line in text.rpartition("</think>")[2].splitlines():
+        match = ANSWER.fullmatch(re.sub(r"[*_`]", "", line).strip().lstrip("->#• \t"))
+        if match and not match[2].endswith("?"):
+            found.setdefault(match[1], set()).add(normal(match[2]))
+    return found
+
+
+def normal(value: str) -> str:
+    """A name or a time in the form that is compared.
+
+    Case, white space, full stops, quotes and punctuation around it, and a leading "the" make no difference; a time
+    is brought to 24 hours.
+
+    >>> normal('The "Drawing  room".'), normal("Mrs Peacock") == normal("Mrs. Peacock"), normal("08:00 PM")
+    ('drawing room', True, '20:00')
+    """
+    plain = " ".join(value.casefold().replace(".", "").split()).strip(AROUND).removeprefix("the ").strip(AROUND)
+    time = TIME.fullmatch(plain)
+    if time and 1 <= int(time[1]) <= 12:
+        return f"{int(time[1]) % 12 + 12 * (time[3] == 'p'):02d}:{time[2] or '00'}"
+    return plain
+
+
+def grade(text: str, answers: Mapping[str, str]) -> dict[str, bool | None]:
+    """Whether each letter's answer is right; None where the text names no candidate.
+
+    More than one candidate for a letter is wrong, whichever they are.
+
+    >>> grade("A. Ada\\nB. Rope\\nB. Knife", {"A": "Ada", "B": "Rope", "C": "Hall"})
+    {'A': True, 'B': False, 'C': None}
+    """
+    found = read_answers(text)
+    return {
+        letter: found[letter] == {normal(answer)} if letter in found else None for letter, answer in answers.items()
+    }
+
+
+def read_options(prompt: str) -> dict[str, list[str]]:
+    """The names that may answer each letter of a public puzzle, from its lists. Empty where it has no such form."""
+    lists: dict[str, list[str]] = {"ROOM": re.findall(r"^[0-9]+\. (.+)$", prompt, re.MULTILINE)}
+    kinds = iter(("SUSPECT", "WEAPON", "MOTIVE"))
+    for block in re.findall(r"(?:^• .+\n)+", prompt, re.MULTILINE):
+        # A motive that several have says so behind: `Greed (2 suspects)`.
+        names = re.findall(r"^• (.+?)(?: \(.*\))?$", block, re.MULTILINE)
+        kind = "TIME" if all(TIME.fullmatch(each.casefold()) for each in names) else next(kinds, "")
+        lists[kind] = names
+    letters = re.findall(rf"^([A-Z])\. ({'|'.join(KINDS)})$", prompt, re.MULTILINE)
+    return {letter: lists[kind] for letter, kind in letters if lists.get(kind)}
