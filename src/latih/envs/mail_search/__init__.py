@@ -55,7 +55,7 @@ class MailSearch(MessageEnv):
     def __init__(
         self,
         mails: Annotated[int, Field(ge=ROUND, le=MAX_MAILS)] = 200,
-        kinds: Annotated[list[Kind], Field(min_length=1)] = list(KINDS),
+        kinds: Annotated[tuple[Kind, ...], Field(min_length=1)] = KINDS,
         mailbox: int | None = None,
         max_calls: Annotated[int, Field(ge=1)] = 8,
         hits: Annotated[int, Field(ge=1, le=20)] = 5,

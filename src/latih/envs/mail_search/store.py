@@ -119,7 +119,7 @@ class Store:
         day) are dates, YYYY-MM-DD.
         """
         words = [quote(each[:MAX_WORD]) for each in keywords.split() if any(map(str.isalnum, each))][:MAX_WORDS]
-        where, values = "", []
+        where, values = "", list[str]()
         for clause, value in (
             ("instr(mail.sender_key, ?)", _clean(sender.strip().casefold())),
             ("instr(mail.recipients_key, ?)", _clean(recipient.strip().casefold())),
@@ -137,8 +137,8 @@ class Store:
                 [Hit(*row) for row in self._connection.execute(query, (*values, limit))] if not keywords.strip() else []
             )
         query = (
-            f"SELECT {columns}, snippet(words, 3, '', '', '…', {SNIPPET}) FROM words JOIN mail ON mail.id = words.rowid "
-            f"WHERE words MATCH ?{where} ORDER BY bm25(words), mail.id DESC LIMIT ?"
+            f"SELECT {columns}, snippet(words, 3, '', '', '…', {SNIPPET}) FROM words "
+            f"JOIN mail ON mail.id = words.rowid WHERE words MATCH ?{where} ORDER BY bm25(words), mail.id DESC LIMIT ?"
         )
         for glue in (" AND ", " OR "):
             rows = self._connection.execute(query, (glue.join(words), *values, limit)).fetchall()

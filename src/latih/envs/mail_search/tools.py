@@ -15,7 +15,7 @@ MAX_LINE = 300
 FILTERS = ("from", "to", "after", "before")
 
 
-def _schema(name: str, description: str, required: tuple[str, ...] = (), **properties: Any) -> ToolSchema:
+def _schema(name: str, description: str, properties: dict[str, Any], required: tuple[str, ...] = ()) -> ToolSchema:
     parameters: dict[str, Any] = {"type": "object", "properties": properties}
     if required:
         parameters["required"] = list(required)
@@ -24,16 +24,15 @@ def _schema(name: str, description: str, required: tuple[str, ...] = (), **prope
 
 STRING = {"type": "string"}
 SEARCH = _schema(
-    "search_mail", "Dates: YYYY-MM-DD; before excludes its day.", keywords=STRING, **dict.fromkeys(FILTERS, STRING)
+    "search_mail", "Dates: YYYY-MM-DD; before excludes its day.", dict.fromkeys(("keywords", *FILTERS), STRING)
 )
-SIMPLE_SEARCH = _schema("search_mail", "", ("keywords",), keywords=STRING)
-READ = _schema("read_mail", "", ("id",), id={"type": "integer"})
+SIMPLE_SEARCH = _schema("search_mail", "", {"keywords": STRING}, ("keywords",))
+READ = _schema("read_mail", "", {"id": {"type": "integer"}}, ("id",))
 ANSWER = _schema(
     "answer",
     "The value alone, or unknown.",
+    {"text": STRING, "source_ids": {"type": "array", "items": {"type": "integer"}}},
     ("text", "source_ids"),
-    text=STRING,
-    source_ids={"type": "array", "items": {"type": "integer"}},
 )
 
 

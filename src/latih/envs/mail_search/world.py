@@ -92,7 +92,7 @@ class _Writer:
         twin = self.fact(self.twin(topic), attribute, self.day(), unlike=(fact.value,))
         for each in (fact, twin):
             source = self.tell(each)
-            sources = (source,)
+            sources: tuple[_Draft, ...] = (source,)
             if each is fact:
                 later = min(DAYS - 1, fact.day + self.rng.randrange(1, 9))
                 if self.rng.random() < 0.5:
