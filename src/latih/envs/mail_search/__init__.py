@@ -56,7 +56,7 @@ class MailSearch(MessageEnv):
         self,
         mails: Annotated[int, Field(ge=ROUND, le=MAX_MAILS)] = 200,
         kinds: Annotated[tuple[Kind, ...], Field(min_length=1)] = KINDS,
-        mailbox: int | None = None,
+        mailbox: Annotated[int, Field(ge=0)] | None = None,
         max_calls: Annotated[int, Field(ge=1)] = 8,
         hits: Annotated[int, Field(ge=1, le=20)] = 5,
         filters: bool = True,
@@ -85,6 +85,10 @@ class MailSearch(MessageEnv):
             raise ConfigError(f"mails={mails} are too many to make for each seed: share them, with mailbox=0")
         if mailbox is not None and mails < PARTS * ROUND:
             raise ConfigError(f"mails={mails} have too few questions for episodes to share: give {PARTS * ROUND}")
+        if database is not None:
+            Store(database.expanduser()).close()  # a wrong path is told now, and not by every episode
+        if tasks is not None:
+            tasks_of(tasks.expanduser())
         self.mails, self.kinds, self.mailbox = mails, kinds, mailbox
         self.max_calls, self.hits, self.filters = max_calls, hits, filters
         self.reward_abstain, self.bonus = reward_abstain, bonus
@@ -102,13 +106,13 @@ class MailSearch(MessageEnv):
         super().reset(seed=seed, options=options)
         self.close()
         if self.database is None:
-            number = int(self.np_random.integers(1 << 62))
+            # the seed itself names the mailbox, so that disjoint seeds are disjoint mailboxes
+            number = int(self.np_random.integers(1 << 62)) if seed is None else seed
             made = box(number if self.mailbox is None else self.mailbox, self.mails)
             self.store = Store(made.source)
             questions = made.questions[self.kinds[self.np_random.integers(len(self.kinds))]]
             if self.mailbox is not None:
-                part = (number if seed is None else seed) % PARTS
-                questions = questions[part::PARTS]
+                questions = questions[number % PARTS :: PARTS]
             self.question = questions[self.np_random.integers(len(questions))]
         else:
             self.store = Store(self.database.expanduser())
@@ -257,18 +261,19 @@ def _question(task: Task, store: Store) -> Question:
     if {normalize(each) for each in answers} == {UNKNOWN}:
         return Question("task", text, (), (), (), (text,))
     listed = getattr(task, "sources", None)
-    if not isinstance(listed, list) or not listed:
+    needed = [each if isinstance(each, list) else [each] for each in listed] if isinstance(listed, list) else []
+    if not needed or not all(needed):
         raise ValueError(f"task {task.id!r} names no sources: give a list of mail ids")
-    sources = tuple(frozenset(_source(task, each, store) for each in _same(same)) for same in listed)
+    sources = tuple(frozenset(_source(task, each, store) for each in same) for same in needed)
     return Question("task", text, answers, sources, (), (text,) * len(sources))
 
 
-def _same(listed: Any) -> list[Any]:
-    return listed if isinstance(listed, list) else [listed]
-
-
 def _source(task: Task, named: Any, store: Store) -> int:
-    number = store.find(named) if isinstance(named, str) else named if store.read(int(named)) else None
+    """The id of the mail that a task names by its id or Message-ID."""
+    if isinstance(named, str):
+        number = store.find(named)
+    else:
+        number = named if isinstance(named, int) and store.read(named) else None
     if number is None:
         raise ValueError(f"task {task.id!r}: no mail {named!r} in the mailbox")
-    return int(number)
+    return number

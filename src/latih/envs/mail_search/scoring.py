@@ -28,7 +28,7 @@ def normalize(text: str) -> str:
     text = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
     text = text.strip(" \"'`.,;:!?()[]<>*\u201c\u201d\u2018\u2019")
     text = re.sub(r"[$€£¥] ?(?=\d)|(?<=\d) ?[$€£¥]", "", text)
-    return re.sub(r"(?<![\d,])\d{1,3}(?:,\d{3})+(?![\d,])", lambda number: number[0].replace(",", ""), text)
+    return re.sub(r"(?<!\d)(?<!\d,)\d{1,3}(?:,\d{3})+(?!,?\d)", lambda number: number[0].replace(",", ""), text)
 
 
 @dataclass(frozen=True, slots=True)

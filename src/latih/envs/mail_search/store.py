@@ -156,7 +156,7 @@ class Store:
 
     def find(self, message_id: str) -> int | None:
         """The id of the mail with this `Message-ID`, with or without its angle brackets."""
-        query = "SELECT min(id) FROM mail WHERE message_id = ?"
+        query = "SELECT min(id) FROM mail WHERE message_id = ? AND message_id != ''"
         number: int | None = self._connection.execute(query, (_clean(message_id.strip().strip("<>")),)).fetchone()[0]
         return number
 
