@@ -1,7 +1,6 @@
 """The mailbox as a database: SQLite with a full-text index (FTS5), written once and only read afterwards."""
 
 import contextlib
-import itertools
 import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -16,8 +15,6 @@ MAX_WORDS = 16
 MAX_WORD = 64
 SNIPPET = 16
 """Tokens of a hit's text."""
-CHUNK = 100
-"""Mails of one INSERT; SQLite before 3.32 takes 999 values in all."""
 SCHEMA = """
 CREATE TABLE mail(
     id INTEGER PRIMARY KEY, date TEXT, sender TEXT, recipients TEXT, subject TEXT, body TEXT, message_id TEXT,
@@ -48,10 +45,7 @@ def fill(connection: sqlite3.Connection, mails: Iterable[Mail]) -> None:
     except sqlite3.OperationalError as exc:
         raise ConfigError(f"SQLite {sqlite3.sqlite_version} of this Python has no FTS5 ({exc}): use another") from exc
     rows = ((*each, each.sender.casefold(), each.recipients.casefold()) for each in mails)
-    # Many rows a statement: each gives up the interpreter's lock, and among busy threads waits 5 ms to get it back.
-    while chunk := list(itertools.islice(rows, CHUNK)):
-        places = ", ".join([f"({', '.join('?' * len(chunk[0]))})"] * len(chunk))
-        connection.execute(f"INSERT INTO mail VALUES {places}", [value for row in chunk for value in row])
+    connection.executemany("INSERT INTO mail VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
     connection.execute("INSERT INTO words(words) VALUES ('rebuild')")
     connection.execute("INSERT INTO words(words) VALUES ('optimize')")
     connection.commit()
