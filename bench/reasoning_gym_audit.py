@@ -109,7 +109,7 @@ def replies(entry: dict[str, Any], right: str, wrong: list[str]) -> dict[str, li
 
 
 def evaluates(dataset: Any, entry: dict[str, Any]) -> bool:
-    """Whether the scorer hands the reply to `eval`, `exec` or `compile`."""
+    """Whether the scorer hands the reply to `eval` or `exec`."""
     seen: list[bool] = []
 
     def watching(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -119,7 +119,7 @@ def evaluates(dataset: Any, entry: dict[str, Any]) -> bool:
 
         return call
 
-    real = {name: getattr(builtins, name) for name in ("eval", "exec", "compile")}
+    real = {name: getattr(builtins, name) for name in ("eval", "exec")}
     for name, function in real.items():
         setattr(builtins, name, watching(function))
     try:

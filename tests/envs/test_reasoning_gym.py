@@ -16,7 +16,7 @@ from tests.envs.playing import play
 
 pytest.importorskip("reasoning_gym", reason="the extra latih[reasoning-gym] is not installed")
 
-QUICK = ["leg_counting", "gcd", "graph_color", "propositional_logic", "syllogism", "spell_backward", "maze"]
+QUICK = ["leg_counting", "gcd", "graph_color", "propositional_logic", "syllogism", "chain_sum", "maze"]
 HASHED = {"isomorphic_strings", "knight_swap", "polynomial_multiplication", "ransom_note", "word_ladder"}
 
 
@@ -59,10 +59,14 @@ def test_a_family_is_found_by_its_members() -> None:
         ("tic_tac_toe:x", {}, "tic_tac_toe is one environment and no family of them: write tic_tac_toe"),
         ("reasoning_gym:gcd", {"config": {"min_numbres": 2}}, "unexpected keyword argument 'min_numbres'"),
         ("reasoning_gym:gcd", {"config": {"min_numbers": 1}}, "reasoning_gym:gcd cannot be made"),
-        ("reasoning_gym:countdown", {}, "is unsafe: its scorer hands the reply to eval; take another"),
-        ("reasoning_gym:countdown", {"exploitable": True}, "is unsafe"),
-        ("reasoning_gym:word_ladder", {"exploitable": True}, "is unstable: its puzzles depend on PYTHONHASHSEED"),
-        ("reasoning_gym:boxnet", {}, "is no oracle"),
+        ("reasoning_gym:countdown", {}, "is left out (unsafe): its scorer hands the reply to eval; take another"),
+        ("reasoning_gym:countdown", {"exploitable": True}, "is left out (unsafe)"),
+        (
+            "reasoning_gym:word_ladder",
+            {"exploitable": True},
+            "is left out (unstable): its puzzles depend on PYTHONHASHSEED",
+        ),
+        ("reasoning_gym:boxnet", {}, "is left out (no oracle)"),
         ("reasoning_gym:complex_arithmetic", {}, "set env.args.exploitable=true"),
     ],
 )
@@ -172,7 +176,8 @@ def test_puzzles_without_an_answer_are_drawn_again_and_counted(monkeypatch: pyte
 def test_the_list_of_excluded_tasks() -> None:
     kinds = {name: found["kind"] for name, found in excluded().items()}
     assert set(kinds.values()) <= {"unsafe", "unstable", "no oracle", "exploitable", "broken"}
-    assert {name for name, kind in kinds.items() if kind == "unstable"} | {"polynomial_multiplication"} == HASHED
+    hashed = {name for name, found in excluded().items() if "PYTHONHASHSEED" in found["why"]}
+    assert hashed | {"polynomial_multiplication"} == HASHED
     assert kinds["polynomial_multiplication"] == "unsafe"
     assert {"countdown", "puzzle24", "n_queens", "string_insertion"} <= {n for n, k in kinds.items() if k == "unsafe"}
     assert all(found["why"] for found in excluded().values())

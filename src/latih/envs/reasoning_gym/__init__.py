@@ -58,7 +58,9 @@ class ReasoningGym(MessageEnv):
         found = excluded().get(self.name)
         if found and not (exploitable and found["kind"] == "exploitable"):
             mend = "set env.args.exploitable=true to train on it all the same" if found["kind"] == "exploitable" else ""
-            raise ConfigError(f"reasoning_gym:{self.name} is {found['kind']}: {found['why']}; {mend or 'take another'}")
+            raise ConfigError(
+                f"reasoning_gym:{self.name} is left out ({found['kind']}): {found['why']}; {mend or 'take another'}"
+            )
         self.config = config or {}
         create(self.name, 0, self.config)  # a wrong dial is told now
         self.over = True
