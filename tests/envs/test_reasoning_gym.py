@@ -64,7 +64,7 @@ def test_a_family_is_found_by_its_members() -> None:
         (
             "reasoning_gym:word_ladder",
             {"exploitable": True},
-            "is left out (unstable): its puzzles depend on PYTHONHASHSEED",
+            "(unstable): its puzzles depend on PYTHONHASHSEED",
         ),
         ("reasoning_gym:boxnet", {}, "is left out (no oracle)"),
         ("reasoning_gym:complex_arithmetic", {}, "set env.args.exploitable=true"),

@@ -57,10 +57,8 @@ class ReasoningGym(MessageEnv):
             raise ConfigError("reasoning_gym is a family of tasks: say which, such as reasoning_gym:leg_counting")
         found = excluded().get(self.name)
         if found and not (exploitable and found["kind"] == "exploitable"):
-            mend = "set env.args.exploitable=true to train on it all the same" if found["kind"] == "exploitable" else ""
-            raise ConfigError(
-                f"reasoning_gym:{self.name} is left out ({found['kind']}): {found['why']}; {mend or 'take another'}"
-            )
+            mend = "set env.args.exploitable=true to have it" if found["kind"] == "exploitable" else "take another"
+            raise ConfigError(f"reasoning_gym:{self.name} is left out ({found['kind']}): {found['why']}; {mend}")
         self.config = config or {}
         create(self.name, 0, self.config)  # a wrong dial is told now
         self.over = True
