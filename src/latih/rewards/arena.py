@@ -19,12 +19,20 @@ Submission = Any
 class Arena(Protocol):
     """One verifier with one fixed challenge. Registered as a class without arguments, and made once for a run of all."""
 
-    envs: tuple[str, ...]
-    """The environments that pay by this verifier."""
-    honest: Submission
-    """Solves the challenge: full score."""
-    wrong: Submission
-    """Well formed, and simply wrong: what every exploit shall score."""
+    @property
+    def envs(self) -> tuple[str, ...]:
+        """The environments that pay by this verifier."""
+        ...
+
+    @property
+    def honest(self) -> Submission:
+        """Solves the challenge: full score."""
+        ...
+
+    @property
+    def wrong(self) -> Submission:
+        """Well formed, and simply wrong: what every exploit shall score."""
+        ...
 
     def score(self, submission: Submission) -> float:
         """What our verifier pays. Raises SandboxError."""
@@ -75,7 +83,7 @@ exploits = Registry[Exploit]("exploit")
 
 
 def exploit(*arenas: str, fools: tuple[str, ...] = ()) -> Callable[[Callable[[Any], Submission]], Exploit]:
-    """A decorator that registers a maker of submissions as an exploit, under its name and the first line of its docstring.
+    """A decorator: a maker of submissions is an exploit, known by its name and the first line of its docstring.
 
     The maker is given the arena, whose challenge (the question, the examples shown) it may read as a policy would.
     `fools`: the naive graders that it claims to fool.
@@ -114,7 +122,7 @@ def attack(name: str, arena: Arena, only: tuple[str, ...] = ()) -> list[Outcome]
     """The honest and the wrong submission and all exploits of an arena, or those named. Raises SandboxError."""
     load()
     wrong = arena.score(arena.wrong)
-    submissions = {"honest": lambda: arena.honest, "wrong": lambda: arena.wrong}
+    submissions: dict[str, Callable[[], Submission]] = {"honest": lambda: arena.honest, "wrong": lambda: arena.wrong}
     for each in exploits:
         if name in exploits.get(each).arenas:
             submissions[each] = functools.partial(exploits.get(each).make, arena)

@@ -1,8 +1,8 @@
 """The program inside the sandbox: it calls the policy's function on each input and writes what came out.
 
 It runs in one process with code that nobody trusts, which may do to it whatever it likes. That is harmless by design:
-there is no expected value here to find, so a forged result is only a guess. It needs the standard library alone; outside
-the sandbox, `pack` puts inputs into the form that travels.
+there is no expected value here to find, so a forged result is only a guess. It needs the standard library alone;
+outside the sandbox, `pack` puts inputs into the form that travels.
 """
 
 import json

@@ -56,7 +56,9 @@ def parse_type(declared: str) -> ast.expr:
     try:
         node = ast.parse(declared.strip(), mode="eval").body
     except (SyntaxError, ValueError):
-        raise ConfigError(f"{declared!r} is no type: write for instance int, list[str] or dict[str, int] | None") from None
+        raise ConfigError(
+            f"{declared!r} is no type: write for instance int, list[str] or dict[str, int] | None"
+        ) from None
     _check(node, declared)
     return node
 
