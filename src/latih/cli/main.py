@@ -54,7 +54,6 @@ def parser() -> argparse.ArgumentParser:
 
     exploits = commands.add_parser("exploits", help="try every known cheat on the verifiers, and on naive ones beside")
     exploits.add_argument("name", nargs="?", help="an environment or a verifier; all unless given")
-    exploits.add_argument("--page", action="store_true", help="the table of docs/exploits.md")
 
     envs = commands.add_parser("envs", help="list the environments and recipes there are")
     for each in (train, evaluate, exploits, envs):
@@ -108,7 +107,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.command == "exploits":
         from latih.cli.exploits import exploits_command
 
-        return exploits_command(args.name, page=args.page)
+        return exploits_command(args.name)
     from latih.cli.machine import set_threads
 
     set_threads()  # before torch is imported

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -22,7 +22,7 @@ from latih.sandbox.backends import HINT, Backend, Place
 from latih.sandbox.limits import Result
 from latih.sandbox.seccomp import rules
 
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 """A sandbox that has not started its program by then is a fault of the machine."""
 
 SAVE_SECONDS = 30.0
@@ -36,7 +36,7 @@ class Process:
     """A sandbox that runs, from its start to `result`. `stack` closes whatever it holds."""
 
     def __init__(
-        self, where: Backend, order: Mapping[str, Any], stdin: bytes, place: Place, stack: contextlib.ExitStack
+        self, where: Backend, order: dict[str, Any], stdin: bytes, place: Place, stack: contextlib.ExitStack
     ) -> None:
         self.limits = place.limits
         self.said = {name: bytearray() for name in ("info", "report", "stdout", "stderr", "channel")}
@@ -110,6 +110,9 @@ class Process:
     def _closed(self, name: str) -> bool:
         return all(key.data != name for key in self._selector.get_map().values())
 
+    def _silent(self) -> bool:
+        return not self._selector.get_map()
+
     def _listen(self, until: float, done: Callable[[], bool]) -> bool:
         """Read from all pipes until `done`. False where `until` comes first."""
         while not done():
@@ -155,8 +158,11 @@ class Process:
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self._process.poll() is None:
                 self._signal(number)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(2.0)
+                # Pipes close as the last process goes; `Popen.wait` with a time would poll.
+                self._listen(time.monotonic() + 2.0, lambda: self._process.poll() is not None or self._silent())
+                if self._silent():
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        self._process.wait(2.0)
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
