@@ -6,6 +6,8 @@ import sys
 import warnings
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 from gymnasium.utils.env_checker import check_env
 
@@ -258,21 +260,18 @@ def test_a_task_without_usable_tests_is_told(change: dict, said: str) -> None:
 
 
 def test_a_file_of_problems(tmp_path: Path) -> None:
-    import pyarrow
-    import pyarrow.parquet
-
     tests = [{"args": [n], "expected": None if n == 0 else n * 2} for n in range(4)]
     row = {"prompt": "Twice x, or None for 0.", "tests": json.dumps(tests), "returns": "int | None"}
     (tmp_path / "a.jsonl").write_text(json.dumps(row | {"tests": tests}) + "\n")
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row]), tmp_path / "a.parquet")
     for name in ("a.jsonl", "a.parquet"):
-        env = make("code", path=str(tmp_path / name))
-        assert question(env, 0) == "Twice x, or None for 0."
+        env = Code()
+        [task] = read_tasks(tmp_path / name, Code.columns)
+        env.check_task(task)
+        env.reset(options={"task": task})
         assert env.step("def f(x): return x * 2 or None")[1] == 1.0
-    assert len(read_tasks(tmp_path / "a.parquet", ("prompt", "tests"))) == 1
-    (tmp_path / "b.jsonl").write_text('{"prompt": "x"}\n')
-    with pytest.raises(ConfigError, match="'tests'"):
-        make("code", path=str(tmp_path / "b.jsonl"))
+    with pytest.raises(ValueError, match="at least one has to stay hidden"):
+        Code(examples=4, retries=1).check_task(task)
 
 
 def test_the_same_seed_gives_the_same_problem_in_every_process() -> None:

@@ -1,13 +1,11 @@
 """Write a Python function from a description; it is run in the sandbox on hidden cases."""
 
-import functools
 import random
 from typing import Annotated, Any
 
 from pydantic import Field, validate_call
 
-from latih.core import ConfigError, Message
-from latih.data import read_tasks
+from latih.core import ConfigError, Message, Task
 from latih.envs.base import MessageEnv
 from latih.envs.code.problems import LEVELS, Problem, draw, parameters, problem_of
 from latih.envs.registry import register
@@ -18,7 +16,6 @@ from latih.rewards.naive.function import run_tests
 __all__ = ["Code"]
 
 SYSTEM = "Write the Python function {name}. Reply with code only."
-tasks_of = functools.cache(read_tasks)  # there is an env per episode: read the file once
 
 
 @register("code")
@@ -37,12 +34,12 @@ class Code(MessageEnv):
     """
 
     policies = ("random", "expert")
+    columns = ("prompt", "tests")
 
     @validate_call
     def __init__(
         self,
         level: Annotated[int, Field(ge=1, le=LEVELS)] = 1,
-        path: str | None = None,
         examples: Annotated[int, Field(ge=0, le=8)] = 0,
         cases: Annotated[int, Field(ge=2, le=100)] = 8,
         retries: Annotated[int, Field(ge=0)] = 0,
@@ -54,7 +51,6 @@ class Code(MessageEnv):
         """Set the dials.
 
         level: of the drawn problems: 1 one operation, 2 two, 3 in words, 4 strings, 5 lists, 6 dicts and algorithms.
-        path: a Parquet or JSON-lines file of problems with tests, in place of drawn ones.
         examples: so many cases are shown, where the task does not say it.
         cases: hidden ones of a drawn problem.
         retries: tries after a first one that fails on a shown example; it is told what came out there.
@@ -63,12 +59,11 @@ class Code(MessageEnv):
         reward_invalid: what a reply is paid that is no function.
         watch_exploits: also run a grader of the usual kind, and count who passes it and not ours. Pays nothing.
 
-        Raises ConfigError for retries without examples, LatihError where the file cannot be read.
+        Raises ConfigError for retries without examples.
         """
-        if retries and not examples and path is None:
+        if retries and not examples:
             raise ConfigError(f"retries={retries} has nothing to tell without examples: set examples to 1 or more")
         self.level = level
-        self.tasks = None if path is None else tasks_of(path, ("prompt", "tests"))
         self.examples = examples
         self.cases = cases
         self.retries = retries
@@ -119,19 +114,21 @@ class Code(MessageEnv):
             if solution is None:
                 raise ConfigError(f"task {self.task.id if self.task else ''!r} has no column solution for an expert")
             return solution.strip()
-        level = self.level if self.task is None and self.tasks is None else rng.randint(1, LEVELS)
+        level = self.level if self.task is None else rng.randint(1, LEVELS)
         for _ in range(20):
             other = draw(level, rng).solution or ""
             if solution is None or parameters(other) == parameters(solution):
                 break
         return other.replace("def f(", f"def {self.problem.name}(").strip()
 
+    def check_task(self, task: Task) -> None:
+        """Refuse a task without usable tests. Raises ValueError, ConfigError for a type."""
+        problem_of(task, self.examples)
+
     def _problem(self) -> Problem:
-        rng = random.Random(int(self.np_random.integers(2**63)))
         if self.task is not None:
             return problem_of(self.task, self.examples)
-        if self.tasks is not None:
-            return problem_of(rng.choice(self.tasks), self.examples)
+        rng = random.Random(int(self.np_random.integers(2**63)))
         return draw(self.level, rng, self.examples, self.cases)
 
     def _feedback(self, verdict: Verdict | None) -> str:
