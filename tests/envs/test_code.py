@@ -107,6 +107,12 @@ def test_a_broken_sandbox_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
         env.step("def f(x): return 0")
 
 
+def test_a_machine_without_a_sandbox_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LATIH_SANDBOX", "container")
+    with pytest.raises(ConfigError, match="LATIH_SANDBOX=container is no sandbox"):
+        make("code")
+
+
 def test_retries_tell_of_shown_examples_only() -> None:
     env = Code(examples=1, retries=2)
     text = question(env, 5)

@@ -12,6 +12,7 @@ from latih.envs.registry import register
 from latih.envs.spaces import Item, text_of
 from latih.rewards.function import LIMITS, Verdict, code_of, credit, grade
 from latih.rewards.naive.function import run_tests
+from latih.sandbox import backend
 
 __all__ = ["Code"]
 
@@ -59,8 +60,9 @@ class Code(MessageEnv):
         reward_invalid: what a reply is paid that is no function.
         watch_exploits: also run a grader of the usual kind, and count who passes it and not ours. Pays nothing.
 
-        Raises ConfigError for retries without examples.
+        Raises ConfigError for retries without examples, SandboxError where there is no sandbox.
         """
+        backend()  # a machine without one is told of it before the first episode, and not by it
         if retries and not examples:
             raise ConfigError(f"retries={retries} has nothing to tell without examples: set examples to 1 or more")
         self.level = level
