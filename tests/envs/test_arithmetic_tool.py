@@ -3,7 +3,8 @@ import random
 import pytest
 
 from latih.core import Message, Task, ToolCall
-from latih.envs.arithmetic_tool import ArithmeticTool, read_answer
+from latih.envs.arithmetic_tool import ArithmeticTool
+from latih.rewards.answer import read_answer
 from tests.envs.playing import play
 
 

@@ -18,6 +18,7 @@ EXAMPLES = """examples:
   latih train --resume
   latih eval runs/<run> tic_tac_toe --episodes 200
   latih baseline tic_tac_toe
+  latih exploits code
 """
 
 
@@ -62,8 +63,11 @@ def parser() -> argparse.ArgumentParser:
     )
     baseline.add_argument("--model", default="", help="the name of the endpoint's model")
 
+    exploits = commands.add_parser("exploits", help="try every known cheat on the verifiers, and on naive ones beside")
+    exploits.add_argument("name", nargs="?", help="an environment or a verifier; all unless given")
+
     envs = commands.add_parser("envs", help="list the environments and recipes there are")
-    for each in (train, evaluate, baseline, envs):
+    for each in (train, evaluate, baseline, exploits, envs):
         each.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return top
 
@@ -116,6 +120,10 @@ def _run(args: argparse.Namespace) -> int:
         from latih.cli.envs import list_envs
 
         return list_envs()
+    if args.command == "exploits":
+        from latih.cli.exploits import exploits_command
+
+        return exploits_command(args.name)
     from latih.cli.machine import set_threads
 
     set_threads()  # before torch is imported

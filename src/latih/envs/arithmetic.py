@@ -6,11 +6,12 @@ from typing import Annotated, Any
 from pydantic import Field, validate_call
 
 from latih.core import Message
-from latih.envs.arithmetic_tool import draw, read_answer, truth
+from latih.envs.arithmetic_tool import draw, truth
 from latih.envs.base import MessageEnv
 from latih.envs.calculator import evaluate
 from latih.envs.registry import register
 from latih.envs.spaces import Item, messages_of, text_of
+from latih.rewards.answer import read_answer
 
 SYSTEM = "Work it out. End with one line: Answer: N"
 

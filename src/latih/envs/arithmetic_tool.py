@@ -1,7 +1,6 @@
 """Arithmetic with a calculator: the policy calls a tool over several turns, then answers."""
 
 import random
-import re
 from typing import Annotated, Any
 
 import numpy as np
@@ -12,15 +11,9 @@ from latih.envs.base import MessageEnv
 from latih.envs.calculator import CALCULATOR, Calculator, calculation, evaluate
 from latih.envs.registry import register
 from latih.envs.spaces import Item, message_of, messages_of
+from latih.rewards.answer import read_answer
 
 SYSTEM = "Work out the expression with the calculator. Then reply with one line: Answer: N"
-ANSWER = re.compile(r"^Answer: (-?[0-9]{1,80})$", re.MULTILINE)
-
-
-def read_answer(text: str) -> int | None:
-    """The number of the one line `Answer: N`. None where there is no such line, or more than one candidate."""
-    found = ANSWER.findall(text.strip())
-    return int(found[0]) if len(found) == 1 and len(re.findall("answer", text, re.IGNORECASE)) == 1 else None
 
 
 def draw(rng: np.random.Generator, terms: int, digits: int, operators: str) -> str:

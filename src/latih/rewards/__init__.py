@@ -1,1 +1,1 @@
-"""Rewards: verifiers of what a policy answered."""
+"""Rewards: verifiers that trust nobody, and the standing catalogue of cheats that all fail against them."""
