@@ -11,7 +11,8 @@ import pytest
 
 from latih.core import ModelError
 from latih.models import source
-from latih.models.source import MARKER, cache_folder, check_folder, resolve_model
+from latih.core.cache import cache_folder
+from latih.models.source import MARKER, check_folder, resolve_model
 from latih.models.tokenizer import Tokenizer
 from tests.tiny import tiny_model
 

@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import importlib.util
 import json
-import os
 import re
 import shutil
 import struct
@@ -19,6 +18,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
+from latih.core.cache import cache_folder
 from latih.core.errors import ModelError
 from latih.core.registry import nearest
 from latih.models.gguf import Progress, convert_gguf, silent
@@ -34,13 +34,6 @@ MARKER = "latih-model.json"
 """Written last into a converted folder: the SHA-256 of each of its files."""
 DOWNLOAD_TIMEOUT = 1800.0
 STALE = 24 * 3600.0
-
-
-def cache_folder() -> Path:
-    """Where converted models are kept: $LATIH_CACHE, else $XDG_CACHE_HOME/latih, else ~/.cache/latih."""
-    if folder := os.environ.get("LATIH_CACHE"):
-        return Path(folder).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "latih"
 
 
 def resolve_model(path: str, progress: Progress = silent) -> Path:
