@@ -10,6 +10,7 @@ from latih.core.errors import (
     ModelError,
     RolloutError,
     SamplerError,
+    SandboxError,
     ToolError,
     boundary,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "Sampler",
     "SamplerError",
     "SamplingParams",
+    "SandboxError",
     "Sequence",
     "StepResult",
     "StopReason",

@@ -68,6 +68,12 @@ class GraderError(RolloutError):
     kind = "grader"
 
 
+class SandboxError(RolloutError, LatihError):
+    """Isolated execution is not to be had here, or broke. Never what the program inside did."""
+
+    kind = "sandbox"
+
+
 @contextlib.contextmanager
 def boundary(error: type[RolloutError], what: str) -> Iterator[None]:
     """Attribute whatever escapes the block to `error`; an already attributed error passes unchanged."""

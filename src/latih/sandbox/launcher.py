@@ -1,0 +1,207 @@
+"""The first process inside: lays out the files, starts the program under its limits, and ends everything with it.
+
+Its code and its order are handed to the interpreter inside in one file (see `run.py`), with four file descriptors as
+arguments: that file, the pipe of the report, the channel, and where to save the files. The order holds nothing but what
+the program may know. Nothing but the standard library is to be had here, and each import costs every run its time.
+
+A tree of files is a dict of relative names to entries (kind, mode, time, data); folders come before what they hold.
+"""
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import stat
+import sys
+import types
+from typing import Any, BinaryIO
+
+Entry = tuple[str, int, int, bytes]
+"""Kind (`file`, `folder`, `link`), permissions, modification time in ns, and the content or the link's target."""
+
+MOST_ENTRIES = 20_000
+DEEPEST = 64
+DUMPABLE = 4  # PR_SET_DUMPABLE
+POLL_SECONDS = 0.1
+
+
+def lay_out(tree: dict[str, Entry]) -> None:
+    """Make the files of `tree` in the working directory."""
+    for name, (kind, mode, time, data) in tree.items():
+        if kind == "folder":
+            os.makedirs(name, 0o700, exist_ok=True)
+            continue
+        os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+        if kind == "link":
+            os.symlink(os.fsdecode(data), name)
+            continue
+        with open(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
+            file.write(data)
+        os.utime(name, ns=(time, time))
+        os.chmod(name, mode)
+    for name, (kind, mode, _, _) in reversed(tree.items()):
+        if kind == "folder":
+            os.chmod(name, mode)
+
+
+def collect(top: str, most: int) -> tuple[dict[str, Entry], bool]:
+    """The tree below `top`, at most `most` bytes (counted in whole pages) of it, and whether anything was left out.
+
+    Links are kept as links. What is neither file, folder nor link is not kept. Nothing may be writing meanwhile.
+    """
+    page = resource.getpagesize()
+    tree: dict[str, Entry] = {}
+    whole = True
+    todo = [""]
+    while todo:
+        folder = todo.pop()
+        path = os.path.join(top, folder)
+        with os.scandir(path) as entries:
+            for entry in entries:
+                name = f"{folder}/{entry.name}" if folder else entry.name
+                try:
+                    name.encode()
+                    found = entry.stat(follow_symlinks=False)
+                    if len(tree) >= MOST_ENTRIES or name.count("/") >= DEEPEST:
+                        whole = False
+                        break
+                    mode = stat.S_IMODE(found.st_mode) & 0o777
+                    if stat.S_ISDIR(found.st_mode):
+                        if mode & 0o700 != 0o700:
+                            os.chmod(entry.path, 0o700)
+                        tree[name] = ("folder", mode, found.st_mtime_ns, b"")
+                        todo.append(name)
+                    elif stat.S_ISLNK(found.st_mode):
+                        tree[name] = ("link", mode, found.st_mtime_ns, os.fsencode(os.readlink(entry.path)))
+                        most -= page
+                    elif stat.S_ISREG(found.st_mode):
+                        most -= -(-found.st_size // page) * page
+                        if most < 0:
+                            whole = False
+                            break
+                        if not mode & 0o400:
+                            os.chmod(entry.path, 0o600)
+                        with open(os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+                            tree[name] = ("file", mode, found.st_mtime_ns, file.read(found.st_size))
+                except (OSError, UnicodeError):  # a name or path that is too long, or no text
+                    whole = False
+        if not whole and (most < 0 or len(tree) >= MOST_ENTRIES):
+            break
+    return tree, whole
+
+
+def save(tree: dict[str, Entry], whole: bool, file: BinaryIO) -> None:
+    """Write a tree as a line of JSON and the contents behind it: whoever reads it need not trust it."""
+    import json
+
+    rows = [(name, kind, mode, time, len(data)) for name, (kind, mode, time, data) in tree.items()]
+    file.write(json.dumps({"whole": whole, "rows": rows}).encode() + b"\n")
+    for entry in tree.values():
+        file.write(entry[3])
+
+
+def resident(limit: int) -> int:
+    """Bytes of memory that all processes but this one hold; shared pages are shared out where the sum is over limit."""
+    page = resource.getpagesize()
+    total = exact = 0
+    held = {}
+    for pid in filter(str.isdecimal, os.listdir("/proc")):
+        if pid != str(os.getpid()):
+            try:
+                with open(f"/proc/{pid}/statm") as file:
+                    held[pid] = int(file.read().split()[1]) * page
+                    total += held[pid]
+            except (OSError, IndexError):
+                continue
+    if total <= limit:
+        return total
+    for pid, most in held.items():
+        try:
+            with open(f"/proc/{pid}/smaps_rollup") as file:
+                exact += next((int(line.split()[1]) << 10 for line in file if line.startswith("Pss:")), most)
+        except OSError:  # gone, or it hides
+            exact += most if os.path.exists(f"/proc/{pid}") else 0
+    return exact
+
+
+def main(order: dict[str, Any]) -> None:
+    """Carry out the order. Returns in the child, where Python source is still to be run."""
+    report, channel, saved = (int(each) for each in sys.argv[2:5])
+    lay_out(order["tree"])
+    signals = {signal.SIGCHLD, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    prctl = ctypes.CDLL(None).prctl
+    prctl(DUMPABLE, 0, 0, 0, 0)  # the program has our uid: it shall neither trace us nor see our descriptors
+    os.write(report, b"started\n")
+    child = os.fork()
+    if child:
+        watch(child, order, report, saved)
+    os.close(report)
+    os.close(saved)
+    prctl(DUMPABLE, 1, 0, 0, 0)
+    os.setsid()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+    os.set_inheritable(channel, True)
+    os.environ["LATIH_CHANNEL"] = str(channel)
+    for name, value in order["limits"].items():
+        resource.setrlimit(getattr(resource, name), (value, value))
+    if order["argv"]:
+        become(order["argv"])
+
+
+def watch(child: int, order: dict[str, Any], report: int, saved: int) -> None:
+    """Wait for the end of the program, of the memory, or for SIGTERM. Then end all, save the files and report."""
+    null = os.open("/dev/null", os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    alone = os.getpid() == 1
+    code = None
+    while code is None:
+        signalled = signal.sigtimedwait({signal.SIGCHLD, signal.SIGTERM}, POLL_SECONDS)
+        if signalled and signalled.si_signo == signal.SIGTERM:
+            break
+        if alone and not signalled and resident(order["memory"]) > order["memory"]:
+            break
+        code = reap(child, os.WNOHANG)
+    for pid in (-1,) if alone else (child, -child):  # all but ourselves; or the program and its group
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+    ended = reap(child, 0)
+    code = ended if code is None else code
+    if order["save"]:
+        with open(saved, "wb") as file:
+            save(*collect(".", order["save"]), file)
+    os.write(report, f"{code}\n".encode())
+    os._exit(0)
+
+
+def reap(child: int, flags: int) -> int | None:
+    """Reap whoever has ended (without WNOHANG: everybody). Returns the exit code of `child` if it was among them."""
+    code = None
+    while True:
+        try:
+            pid, status = os.waitpid(-1, flags)
+        except ChildProcessError:
+            return code
+        if pid == child:
+            code = os.waitstatus_to_exitcode(status)
+        if pid == 0:
+            return code
+
+
+def become(argv: list[str]) -> None:
+    """Replace this process by the program."""
+    try:
+        os.execvp(argv[0], argv)
+    except OSError as exc:
+        os.write(2, f"{argv[0]}: {exc.strerror}\n".encode())
+        os._exit(127)
+
+
+if __name__ == "__main__":
+    todo: dict[str, Any] = globals()["order"]
+    main(todo)
+    here = sys.modules["__main__"] = types.ModuleType("__main__")
+    sys.argv[:] = ["program"]
+    exec(compile(todo["source"], "<program>", "exec"), here.__dict__)

@@ -1,0 +1,114 @@
+"""A working directory that stays over several runs, and whose content nobody trusts.
+
+It is never a folder of the host. Between runs its files are plain data in memory; each run gets them in a fresh file
+system of limited size, and what it leaves there is collected from inside, once everything else inside is dead. So
+there is no link to follow and no device to open, and nothing stays behind.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from latih.core.errors import SandboxError
+from latih.sandbox.launcher import Entry, collect
+
+MOST_BYTES = 64 << 20
+
+
+class Workspace:
+    """The working directory of `run(workspace=...)`, made of `files` and of a copy of the folder `base`.
+
+    Links inside `base` stay links. Runs in one workspace take turns.
+
+    >>> with Workspace({"folder/a.txt": "text"}) as workspace:
+    ...     workspace.write("b.txt", b"more")
+    ...     workspace.files()
+    {'b.txt': b'more', 'folder/a.txt': b'text'}
+    """
+
+    def __init__(self, files: Mapping[str, bytes | str] = {}, base: Path | None = None) -> None:
+        self.tree: dict[str, Entry] = {}
+        self._turn = threading.Lock()
+        if base is not None:
+            self.tree, whole = collect(str(base), MOST_BYTES)
+            if not whole:
+                raise SandboxError(f"{base} is too large for a workspace: copy less of it")
+        for name, data in files.items():
+            self.write(name, data)
+
+    def read(self, name: str, most: int = MOST_BYTES) -> bytes:
+        """A regular file's content. Raises FileNotFoundError where there is none, ValueError above `most` bytes."""
+        kind, _, _, data = self.tree.get(check_name(name), ("", 0, 0, b""))
+        if kind != "file":
+            raise FileNotFoundError(f"{name} is no regular file of the workspace")
+        if len(data) > most:
+            raise ValueError(f"{name} has {len(data)} bytes, more than {most}")
+        return data
+
+    def write(self, name: str, data: bytes | str) -> None:
+        """Put a file there, in place of whatever stands in its way, links among the folders above it included."""
+        put(self.tree, name, data)
+
+    def files(self) -> dict[str, bytes]:
+        """All regular files by relative name, sorted; no links."""
+        return {name: data for name, (kind, _, _, data) in sorted(self.tree.items()) if kind == "file"}
+
+    def close(self) -> None:
+        """Forget the files."""
+        self.tree = {}
+
+    @contextmanager
+    def turn(self) -> Iterator[dict[str, Entry]]:
+        """The files for one run, which nobody else changes meanwhile."""
+        with self._turn:
+            yield dict(self.tree)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+
+def check_name(name: str) -> str:
+    """A relative name without `.` and `..`. Raises ValueError for any other."""
+    if not name or "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
+        raise ValueError(f"{name!r} is no relative name of a file: write it like folder/file.py")
+    return name
+
+
+def put(tree: dict[str, Entry], name: str, data: bytes | str) -> None:
+    """Put a file into `tree`, in place of whatever stands in its way."""
+    parts = check_name(name).split("/")
+    for depth in range(1, len(parts)):
+        above = "/".join(parts[:depth])
+        if tree.get(above, ("folder",))[0] != "folder":
+            del tree[above]
+    mode = 0o644
+    if name in tree:
+        kind, before, _, _ = tree[name]
+        if kind == "file":
+            mode = before | 0o600
+        for each in [each for each in tree if each.startswith(name + "/")] if kind == "folder" else []:
+            del tree[each]
+    tree[name] = ("file", mode, time.time_ns(), data.encode() if isinstance(data, str) else bytes(data))
+
+
+def load(file: BinaryIO) -> tuple[dict[str, Entry], bool]:
+    """What the launcher saved, and whether it is whole. Raises SandboxError where it is damaged."""
+    try:
+        head = json.loads(file.readline())
+        tree: dict[str, Entry] = {}
+        for name, kind, mode, when, size in head["rows"]:
+            data = file.read(size)
+            if kind not in ("file", "folder", "link") or len(data) != size:
+                raise ValueError(name)
+            tree[check_name(name)] = (kind, int(mode) & 0o777, int(when), data)
+        return tree, bool(head["whole"])
+    except (ValueError, KeyError, TypeError) as exc:
+        raise SandboxError(f"the files of the workspace did not come back: {exc}") from exc
