@@ -47,9 +47,13 @@ class Sdist(Record):
 def find_sdist(package: str, version: str | None = None) -> Sdist:
     """The sdist of a package that pip finds, of its newest version unless one is named. Fetches it into the cache.
 
+    A version that the cache holds is not looked for again.
+
     Raises LatihError where there is none, or the index cannot be reached.
     """
     _check_name(package)
+    for kept in sorted((cache_folder() / "sdists").glob(f"{package}-{version}-*.tar.gz") if version else ()):
+        return Sdist(package=package, version=str(version), sha256=hashlib.sha256(kept.read_bytes()).hexdigest())
     with tempfile.TemporaryDirectory(prefix="latih-") as temporary:
         file = _download(f"{package}=={version}" if version else package, Path(temporary))
         found = Sdist(
