@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -36,7 +36,7 @@ class Process:
     """A sandbox that runs, from its start to `result`. `stack` closes whatever it holds."""
 
     def __init__(
-        self, where: Backend, order: Mapping[str, Any], stdin: bytes, place: Place, stack: contextlib.ExitStack
+        self, where: Backend, order: dict[str, Any], stdin: bytes, place: Place, stack: contextlib.ExitStack
     ) -> None:
         self.limits = place.limits
         self.said = {name: bytearray() for name in ("info", "report", "stdout", "stderr", "channel")}
