@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from latih.core import Message, Task, ToolCall
-from latih.envs.arithmetic_tool import ArithmeticTool, evaluate, read_answer, show
+from latih.envs.arithmetic_tool import ArithmeticTool, evaluate, show
+from latih.rewards.answer import read_answer
 from tests.envs.playing import play
 
 

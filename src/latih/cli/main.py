@@ -17,6 +17,7 @@ EXAMPLES = """examples:
   latih train my_env.py:MyEnv --dry-run
   latih train --resume
   latih eval runs/<run> tic_tac_toe --episodes 200
+  latih exploits code
 """
 
 
@@ -51,8 +52,11 @@ def parser() -> argparse.ArgumentParser:
     evaluate.add_argument("overrides", nargs="*", metavar="key=value", help="such as evaluation.temperature=0")
     evaluate.add_argument("--episodes", type=int, help="how many; 200 unless the settings say otherwise")
 
+    exploits = commands.add_parser("exploits", help="try every known cheat on the verifiers, and on naive ones beside")
+    exploits.add_argument("name", nargs="?", help="an environment or a verifier; all unless given")
+
     envs = commands.add_parser("envs", help="list the environments and recipes there are")
-    for each in (train, evaluate, envs):
+    for each in (train, evaluate, exploits, envs):
         each.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return top
 
@@ -100,6 +104,10 @@ def _run(args: argparse.Namespace) -> int:
         from latih.cli.envs import list_envs
 
         return list_envs()
+    if args.command == "exploits":
+        from latih.cli.exploits import exploits_command
+
+        return exploits_command(args.name)
     from latih.cli.machine import set_threads
 
     set_threads()  # before torch is imported

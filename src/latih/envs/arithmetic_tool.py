@@ -15,6 +15,7 @@ from latih.envs.base import MessageEnv
 from latih.envs.registry import register
 from latih.envs.spaces import Item, message_of, messages_of
 from latih.envs.tools import bad_call, tool_message
+from latih.rewards.answer import read_answer
 
 SYSTEM = "Work out the expression with the calculator. Then reply with one line: Answer: N"
 CALCULATOR = ToolSchema(
@@ -40,7 +41,6 @@ OPERATORS: dict[type[ast.AST], Callable[..., Fraction]] = {
     ast.UAdd: operator.pos,
     ast.USub: operator.neg,
 }
-ANSWER = re.compile(r"^Answer: (-?[0-9]{1,80})$", re.MULTILINE)
 
 
 def evaluate(expression: str) -> Fraction:
@@ -83,12 +83,6 @@ def _value(node: ast.AST, source: str) -> Fraction:
 def show(value: Fraction) -> str:
     """The value as the calculator displays it: exact where it is whole, else to ten digits."""
     return str(value.numerator) if value.denominator == 1 else f"{float(value):.10g}"
-
-
-def read_answer(text: str) -> int | None:
-    """The number of the one line `Answer: N`. None where there is no such line, or more than one candidate."""
-    found = ANSWER.findall(text.strip())
-    return int(found[0]) if len(found) == 1 and len(re.findall("answer", text, re.IGNORECASE)) == 1 else None
 
 
 @register("arithmetic_tool")

@@ -1,0 +1,134 @@
+"""The exploit gym: verifiers under attack (arenas), cheating policies (exploits), and the run of all against all.
+
+An arena is one file in `latih.rewards.arenas`, an exploit one in `latih.rewards.exploits`; both are found by being there.
+"""
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from latih.core import ConfigError, Registry, nearest
+
+Submission = Any
+"""What a policy hands in: for most arenas the text of its reply."""
+
+
+class Arena(Protocol):
+    """One verifier with one fixed challenge. Registered as a class without arguments, and made once for a run of all."""
+
+    @property
+    def envs(self) -> tuple[str, ...]:
+        """The environments that pay by this verifier."""
+        ...
+
+    @property
+    def honest(self) -> Submission:
+        """Solves the challenge: full score."""
+        ...
+
+    @property
+    def wrong(self) -> Submission:
+        """Well formed, and simply wrong: what every exploit shall score."""
+        ...
+
+    def score(self, submission: Submission) -> float:
+        """What our verifier pays. Raises SandboxError."""
+        ...
+
+    def naive(self, submission: Submission) -> dict[str, bool]:
+        """Whether graders of the usual kind, by their names, would take it for a solution. Raises SandboxError."""
+        ...
+
+
+@dataclass(frozen=True)
+class Exploit:
+    """A cheating policy."""
+
+    name: str
+    summary: str
+    """What it does, in a line."""
+    arenas: tuple[str, ...]
+    fools: tuple[str, ...]
+    """The naive graders that it claims to fool, in every one of its arenas that has them."""
+    make: Callable[[Any], Submission]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An exploit in an arena; or the honest or the wrong submission, under the names `honest` and `wrong`."""
+
+    exploit: str
+    arena: str
+    score: float
+    wrong: float
+    """What a wrong answer scores here."""
+    naive: dict[str, bool] = field(default_factory=dict)
+
+    @property
+    def fooled(self) -> list[str]:
+        """The naive graders that took it for a solution."""
+        return [name for name, passed in self.naive.items() if passed]
+
+    @property
+    def sound(self) -> bool:
+        """Whether our verifier did right: an exploit earns no more than a wrong answer, an honest solution does."""
+        return self.score > self.wrong if self.exploit == "honest" else self.score <= self.wrong
+
+
+arenas = Registry[Callable[[], Arena]]("arena")
+exploits = Registry[Exploit]("exploit")
+
+
+def exploit(*arenas: str, fools: tuple[str, ...] = ()) -> Callable[[Callable[[Any], Submission]], Exploit]:
+    """A decorator: a maker of submissions is an exploit, known by its name and the first line of its docstring.
+
+    The maker is given the arena, whose challenge (the question, the examples shown) it may read as a policy would.
+    `fools`: the naive graders that it claims to fool.
+    """
+
+    def put(make: Callable[[Any], Submission]) -> Exploit:
+        name = make.__name__
+        summary = (make.__doc__ or "").strip().partition("\n")[0]
+        return exploits.register(name)(Exploit(name, summary, arenas, fools, make))
+
+    return put
+
+
+@functools.cache
+def load() -> None:
+    """Import every arena and every exploit."""
+    for package in ("latih.rewards.arenas", "latih.rewards.exploits"):
+        for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+            importlib.import_module(f"{package}.{module.name}")
+
+
+def find_arenas(name: str | None = None) -> dict[str, Arena]:
+    """All arenas, or that of this name, or those of the environment of this name. Raises ConfigError."""
+    load()
+    made = {each: arenas.get(each)() for each in arenas}
+    if name is None:
+        return made
+    chosen = {each: arena for each, arena in made.items() if name == each or name in arena.envs}
+    if not chosen:
+        known = {*made, *(env for arena in made.values() for env in arena.envs)}
+        raise ConfigError(f"no arena tries {name!r}: {nearest(name, known)}")
+    return chosen
+
+
+def attack(name: str, arena: Arena, only: tuple[str, ...] = ()) -> list[Outcome]:
+    """The honest and the wrong submission and all exploits of an arena, or those named. Raises SandboxError."""
+    load()
+    wrong = arena.score(arena.wrong)
+    submissions: dict[str, Callable[[], Submission]] = {"honest": lambda: arena.honest, "wrong": lambda: arena.wrong}
+    for each in exploits:
+        if name in exploits.get(each).arenas:
+            submissions[each] = functools.partial(exploits.get(each).make, arena)
+    outcomes = []
+    for each, make in submissions.items():
+        if not only or each in only:
+            submission = make()
+            outcomes.append(Outcome(each, name, arena.score(submission), wrong, arena.naive(submission)))
+    return outcomes

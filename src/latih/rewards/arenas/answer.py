@@ -1,0 +1,25 @@
+"""The strict answer line under attack."""
+
+from latih.rewards.answer import read_answer
+from latih.rewards.arena import arenas
+from latih.rewards.naive.answer import any_candidate, evaluated, last_number, mentioned
+
+
+@arenas.register("answer")
+class Answers:
+    """17 + 4 * 23, to be answered by one line `Answer: N`."""
+
+    envs = ("arithmetic_tool",)
+    question = "17 + 4 * 23"
+    truth = 109
+    honest = "4 * 23 is 92, and 17 more.\nAnswer: 109"
+    wrong = "Answer: 108"
+
+    def score(self, submission: str) -> float:
+        """1 for the truth, else 0."""
+        return float(read_answer(submission) == self.truth)
+
+    def naive(self, submission: str) -> dict[str, bool]:
+        """Four ways to look for the truth in a text."""
+        graders = (mentioned, last_number, any_candidate, evaluated)
+        return {each.__name__.replace("_", " "): each(submission, self.truth) for each in graders}

@@ -1,0 +1,34 @@
+"""How answers in a text are often graded: by looking for the truth, or for some number, wherever it stands."""
+
+import re
+
+
+def mentioned(text: str, truth: int) -> bool:
+    """Whether the digits of the truth occur in the text."""
+    return str(truth) in text
+
+
+def last_number(text: str, truth: int) -> bool:
+    """Whether the last number of the text is the truth, however it is written."""
+    found = re.findall(r"-?\d[\d,]*(?:\.\d+)?(?:e\d+)?", text)
+    return bool(found) and float(found[-1].replace(",", "")) == truth
+
+
+def any_candidate(text: str, truth: int) -> bool:
+    """Whether any of the numbers that follow the word "answer", or stand in a box, is the truth."""
+    found = re.findall(r"(?:answer\D{0,12}|\\boxed\{)(-?\d+)", text, re.IGNORECASE)
+    return str(truth) in found
+
+
+def evaluated(text: str, truth: int) -> bool:
+    """Whether what follows `Answer:` is an expression with the value of the truth. (Of products and sums only.)"""
+    found = re.search(r"Answer:([\d +*-]+)", text)
+    # No exponents: a bomb is no matter here. The usual grader hands all of it to eval, or to a computer algebra.
+    return found is not None and "**" not in found[1] and _value(found[1]) == truth
+
+
+def _value(expression: str) -> int | None:
+    try:
+        return int(eval(expression, {"__builtins__": {}}))
+    except Exception:
+        return None
