@@ -131,8 +131,10 @@ def solution(task: RepoTask) -> dict[str, bytes]:
     return pick(read_sdist(task.tests), task.sources)
 
 
-def grade(task: RepoTask, files: Mapping[str, bytes], limits: Limits = LIMITS) -> Verdict:
-    """Judge the policy's files, of which only the declared sources are looked at.
+def grade(
+    task: RepoTask, files: Mapping[str, bytes], limits: Limits = LIMITS, origin: Mapping[str, bytes] | None = None
+) -> Verdict:
+    """Judge the policy's files, of which only the declared sources are looked at. `origin`: instead of the sdist.
 
     The score is 1 if every fail-to-pass and every pass-to-pass test passes in every form that does not change it, and
     every changed one fails, as an assertion fails; else 0. Not there, not collected, skipped, an error, a second
@@ -142,7 +144,7 @@ def grade(task: RepoTask, files: Mapping[str, bytes], limits: Limits = LIMITS) -
     sources = pick(files, task.sources)
     if any(len(each) > MAX_SOURCE for each in sources.values()):
         return Verdict(0.0, faults={"": f"a source file is larger than {MAX_SOURCE} bytes"})
-    origin = read_sdist(task.tests)
+    origin = read_sdist(task.tests) if origin is None else origin
     wanted: dict[str, list[str]] = {"passed": [], "failed": []}
     faults: dict[str, str] = {}
     for form in task.forms:

@@ -23,7 +23,7 @@ from latih.sandbox import Limits, Workspace
 
 PACKAGES = ["inflection==0.5.1", "parse==1.22.4", "xmltodict==1.0.4", "toolz==1.0.0", "xmltodict==1.0.2..1.0.4"]
 """Small, without dependencies, and with tests in their sdists: MIT, MIT, MIT, BSD."""
-SLOW = 10.0
+SLOW = 30.0
 """Seconds that a package's tests may take."""
 CHANGES = 5
 """Wrong expectations in a form, at most."""

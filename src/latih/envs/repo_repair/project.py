@@ -21,7 +21,9 @@ def visible_files(task: RepoTask) -> dict[str, bytes]:
     """
     origin = read_sdist(task.tests)
     path, _, function = function_of(task.shown).partition("::")
-    beside = [name for name in task.support if not name.endswith(".py") or name.endswith(("conftest.py", "__init__.py"))]
+    beside = [
+        name for name in task.support if not name.endswith(".py") or name.endswith(("conftest.py", "__init__.py"))
+    ]
     test, _ = show_test(origin[path].decode(), function)
     return pick(origin, [*task.fixed, *beside]) | broken(task) | {path: test.encode()}
 
