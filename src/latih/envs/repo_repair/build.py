@@ -99,7 +99,7 @@ class Package:
         f2p = sorted(id for id in self.passing if report.outcomes.get(id) != "passed")
         p2p = sorted(self.passing - {*f2p})
         failing = sorted({function_of(id) for id in f2p})
-        if report.forged or len(failing) < 2 or len(p2p) < len(f2p):
+        if report.forged or len(failing) < 2 or len(p2p) < 3 * len(f2p):
             return "no test fails" if not f2p else "one test function fails" if len(failing) < 2 else "too much fails"
         task = RepoTask(
             code=self.code,
