@@ -1,10 +1,12 @@
 import os
 import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from latih.sandbox import Limits, Workspace, run
+from latih.sandbox import Limits, Workspace, backends, run
 from tests.sandbox.needs import needs_bubblewrap
 
 pytestmark = needs_bubblewrap
@@ -22,7 +24,7 @@ sys.exit(3)
     assert (result.code, result.stdout, result.stderr, result.channel) == (3, b"left right", b"oops", b"[1, 2]")
     assert not result.timed_out
     assert not result.cut
-    assert 0 < result.seconds < 10
+    assert result.seconds > 0
 
 
 def test_command() -> None:
@@ -44,7 +46,7 @@ def test_output_is_cut_and_wall_is_kept() -> None:
     result = run("while True: print('x' * 1000)", limits=Limits(wall=1, output=5000))
     assert (result.code, result.timed_out, result.cut) == (None, True, True)
     assert result.stdout == (b"x" * 1000 + b"\n") * 4 + b"x" * 996
-    assert 1 <= result.seconds < 3
+    assert 1 <= result.seconds < 30
 
 
 def test_workspace_stays_over_runs(tmp_path: Path) -> None:
@@ -71,3 +73,65 @@ def test_read_only_folders(tmp_path: Path) -> None:
     assert run(source, read_only=[tmp_path]).stdout == b"7\n"
     assert run(f"open({str(tmp_path / 'kit.py')!r}, 'w')", read_only=[tmp_path]).code == 1
     assert (tmp_path / "kit.py").read_text() == "value = 7"
+
+
+def test_many_threads_at_once() -> None:
+    with ThreadPoolExecutor(16) as pool:
+        results = list(pool.map(lambda number: run(f"print({number})", files={"a": str(number)}), range(48)))
+    assert [result.stdout for result in results] == [f"{number}\n".encode() for number in range(48)]
+
+
+def test_nothing_is_left_behind() -> None:
+    run("pass")
+    before = leftovers()
+    for _ in range(10):
+        run("import os; os.fork(); open('a', 'w')", limits=Limits(wall=5))
+    run("while True: pass", limits=Limits(wall=0.2))
+    assert leftovers() == before
+
+
+def leftovers() -> dict[str, int]:
+    """Our descriptors and children, and the mounts and temporary files of the machine."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    temporary = [name for name in os.listdir(tempfile.gettempdir()) if name.startswith("latih-sandbox-")]
+    mounts = Path("/proc/self/mounts").read_text().splitlines()
+    return {
+        "fds": len(os.listdir("/proc/self/fd")),
+        "children": len(children),
+        "mounts": len(mounts),
+        "files": len(temporary),
+    }
+
+
+def test_source_runs_as_a_main_module() -> None:
+    source = """
+import sys, __main__
+def double(x): return 2 * x
+print(__name__, __main__.double(2), sys.argv)
+import multiprocessing
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    print(pool.map(double, [1, 2]))
+"""
+    assert run(source).stdout == b"__main__ 4 ['program']\n[2, 4]\n"
+
+
+def test_syntax_error_is_the_programs_own() -> None:
+    result = run("def")
+    assert result.code == 1
+    assert b"SyntaxError" in result.stderr
+
+
+def test_an_installed_latih_is_masked_but_for_its_kits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prefix = tmp_path / "prefix"
+    package = prefix / "lib" / "latih"
+    (package / "envs" / "kit").mkdir(parents=True)
+    (package / "envs" / "answers.py").write_text("")
+    (package / "envs" / "kit" / "tool.py").write_text("")
+    tmp_path.chmod(0o755)
+    known = backends.interpreter()
+    monkeypatch.setattr(backends, "interpreter", lambda: (*known, str(prefix)))
+    monkeypatch.setattr(backends, "MASK", str(package))
+    source = f"import os; print([os.path.join(a, b) for a, _, c in os.walk({str(prefix)!r}) for b in c])"
+    assert run(source).stdout == b"[]\n"
+    kit = package / "envs" / "kit"
+    assert run(source, read_only=[kit]).stdout.decode() == f"['{kit}/tool.py']\n"

@@ -21,6 +21,12 @@ ESCAPE = "LATIH_SANDBOX=unsafe runs programs without isolation, for code that yo
 HINT = f"where the kernel or a container refuses namespaces, docs/sandbox.md says what helps. {ESCAPE}"
 
 
+SYSTEM = ("/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/etc/ld.so.cache")
+
+MASK = str(Path(__file__).resolve().parent.parent)
+"""Our own code is not for the programs inside: it can play its environments."""
+
+
 @dataclass(frozen=True)
 class Place:
     """Where one run takes place."""
@@ -67,7 +73,10 @@ def backend() -> Backend:
 
 @functools.cache
 def _probed(path: str) -> Backend:
-    told = subprocess.run([path, "--help"], capture_output=True, text=True, check=False).stdout
+    try:
+        told = subprocess.run([path, "--help"], capture_output=True, text=True, timeout=10).stdout
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise SandboxError(f"the sandbox needs bubblewrap, and {path} does not run: {exc}. {ESCAPE}") from exc
     if "--disable-userns" not in told:
         raise SandboxError(f"the sandbox needs bubblewrap 0.8 or newer, and {path} is older: {INSTALL}. {ESCAPE}")
     return Bubblewrap(path)
@@ -89,7 +98,7 @@ class Bubblewrap:
     name = "bubblewrap"
 
     def __init__(self, path: str) -> None:
-        self.path = path
+        self.path = os.path.realpath(path)
 
     def environment(self, place: Place) -> dict[str, str]:
         """Nothing of ours."""
@@ -106,16 +115,20 @@ class Bubblewrap:
 
         One stage would do but for the paths that only root can reach (an interpreter under /root for instance).
         """
-        view = _view(place)
         inner = ["--unshare-all", "--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000"]
         inner += ["--die-with-parent", "--as-pid-1", "--info-fd", str(info)]
         inner += ["--seccomp", str(refused)] if rules() else []
         rest = ["--proc", "/proc", "--remount-ro", "/", "--chdir", "/work", "--", *argv]
         uid = _fresh_uid()
         if uid is None:
-            return [self.path, *inner, *view, *rest]
+            return [self.path, *inner, *_view(place), *rest]
         user = str(uid)
-        drop = ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--", self.path]
+        setpriv = shutil.which("setpriv")
+        if setpriv is None:
+            raise SandboxError("the sandbox needs setpriv to leave root: install the package util-linux")
+        setpriv = os.path.realpath(setpriv)
+        view = _view(place, self.path, setpriv)
+        drop = [setpriv, "--reuid", user, "--regid", user, "--clear-groups", "--", self.path]
         return [
             *(self.path, "--die-with-parent", *view, "--dev-bind", "/proc", "/proc", "--", *drop),
             *(*inner, "--dev-bind", "/", "/", *rest),
@@ -142,23 +155,17 @@ class Unsafe:
         return list(argv)
 
 
-def _view(place: Place) -> list[str]:
+def _view(place: Place, *programs: str) -> list[str]:
     """What is seen inside, but for /proc."""
     size = ["--perms", "1777", "--size", str(place.limits.disk << 20)]
-    binds: dict[str, str] = {}
+    ours = {path for path in SYSTEM if os.path.exists(path)} | {*interpreter(), *programs}
     links = []
-    for path in ("/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/etc/ld.so.cache"):
-        if os.path.exists(path):
-            binds[path] = path
     for path in ("/bin", "/lib", "/lib32", "/lib64"):
         if os.path.islink(path):
             links += ["--symlink", os.readlink(path), path]
         elif os.path.exists(path):
-            binds[path] = path
-    for path in {*interpreter(), *_readable(place.read_only)}:
-        binds[path] = path
-    mask = str(Path(__file__).resolve().parent.parent)  # our code can play its environments: not for the program
-    made = {"/"}
+            ours.add(path)
+    made = {"/", "/tmp", "/work"}
     view = [*links, *_folders("/dev/x", made), *_folders("/proc/x", made)]
     for device in ("null", "zero", "full", "random", "urandom"):
         view += ["--dev-bind", f"/dev/{device}", f"/dev/{device}"]
@@ -166,13 +173,14 @@ def _view(place: Place) -> list[str]:
     for name, fd in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
         view += ["--symlink", f"/proc/self/fd/{fd}", f"/dev/{name}"]
     view += [*size, "--tmpfs", "/tmp", *size, "--tmpfs", "/work"]
-    made |= {"/tmp", "/work"}
-    for path in sorted(binds):
-        if not any(path.startswith(each + "/") for each in binds if each not in map(str, place.read_only)):
+    for path in sorted(ours):
+        if not any(path.startswith(each + "/") for each in ours):
             view += [*_folders(path, made), "--ro-bind", path, path]
-    if any(mask.startswith(each + "/") for each in binds):
-        view += ["--tmpfs", mask, "--remount-ro", mask]
-    return view
+    masked = any(MASK.startswith(each + "/") for each in ours)
+    view += ["--tmpfs", MASK] if masked else []
+    for path in sorted(_readable(place.read_only)):
+        view += [*_folders(path, made), "--ro-bind", path, path]
+    return [*view, "--remount-ro", MASK] if masked else view
 
 
 def _folders(path: str, made: set[str]) -> list[str]:

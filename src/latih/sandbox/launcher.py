@@ -102,7 +102,8 @@ def save(tree: dict[str, Entry], whole: bool, file: BinaryIO) -> None:
     """Write a tree as a line of JSON and the contents behind it: whoever reads it need not trust it."""
     import json
 
-    rows = [(name, kind, mode, when, len(data)) for name, (kind, mode, when, data) in tree.items()]
+    rows = [(name, *entry[:3], len(entry[3])) for name, entry in tree.items()]
+    rows = [(name, *entry[:3], len(entry[3])) for name, entry in tree.items()]
     file.write(json.dumps({"whole": whole, "rows": rows}).encode() + b"\n")
     for entry in tree.values():
         file.write(entry[3])
@@ -158,7 +159,7 @@ def main(order: dict[str, Any]) -> None:
 
 
 def watch(child: int, order: dict[str, Any], report: int, saved: int) -> None:
-    """Wait for the end of the program, of its memory or of our parent, or for SIGTERM. Then end all, save the files and report."""
+    """Wait until the program ends, its memory is used up, our parent dies or SIGTERM comes; end all, and report."""
     null = os.open("/dev/null", os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)

@@ -22,7 +22,7 @@ from latih.sandbox.backends import HINT, Backend, Place
 from latih.sandbox.limits import Result
 from latih.sandbox.seccomp import rules
 
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 """A sandbox that has not started its program by then is a fault of the machine."""
 
 SAVE_SECONDS = 30.0
@@ -110,6 +110,9 @@ class Process:
     def _closed(self, name: str) -> bool:
         return all(key.data != name for key in self._selector.get_map().values())
 
+    def _silent(self) -> bool:
+        return not self._selector.get_map()
+
     def _listen(self, until: float, done: Callable[[], bool]) -> bool:
         """Read from all pipes until `done`. False where `until` comes first."""
         while not done():
@@ -155,8 +158,11 @@ class Process:
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self._process.poll() is None:
                 self._signal(number)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(2.0)
+                # Pipes close as the last process goes; `Popen.wait` with a time would poll.
+                self._listen(time.monotonic() + 2.0, lambda: self._process.poll() is not None or self._silent())
+                if self._silent():
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        self._process.wait(2.0)
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()

@@ -89,14 +89,12 @@ def put(tree: dict[str, Entry], name: str, data: bytes | str) -> None:
         above = "/".join(parts[:depth])
         if tree.get(above, ("folder",))[0] != "folder":
             del tree[above]
-    mode = 0o644
-    if name in tree:
-        kind, before, _, _ = tree[name]
-        if kind == "file":
-            mode = before | 0o600
-        for each in [each for each in tree if each.startswith(name + "/")] if kind == "folder" else []:
+    kind, mode, _, _ = tree.get(name, ("", 0o644, 0, b""))
+    if kind != "file":
+        mode = 0o644
+        for each in [each for each in tree if each.startswith(name + "/")]:
             del tree[each]
-    tree[name] = ("file", mode, time.time_ns(), data.encode() if isinstance(data, str) else bytes(data))
+    tree[name] = ("file", mode | 0o600, time.time_ns(), data.encode() if isinstance(data, str) else bytes(data))
 
 
 def load(file: BinaryIO) -> tuple[dict[str, Entry], bool]:
