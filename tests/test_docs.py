@@ -9,8 +9,10 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from latih.cli.main import main
-from latih.core import Message, ToolCall
+from latih.core import LatihError, Message, ToolCall
+from latih.data import DataSettings
 from latih.envs import find, make
+from latih.rollout import read_rows
 from tests.tiny import tiny_model, tiny_settings
 
 ROOT = Path(__file__).parent.parent
@@ -54,8 +56,6 @@ def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     page = (ROOT / "docs" / "own_env.md").read_text(encoding="utf-8")
     for name, text in re.findall(r"<!-- (\w+\.py) -->\n```python\n(.*?)```", page, re.DOTALL):
         (tmp_path / name).write_text(text, encoding="utf-8")
-    rows = [{"prompt": "The colour of snow?", "answer": "White"}, {"prompt": "The colour of coal?", "answer": "Black"}]
-    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -81,11 +81,15 @@ def test_example_with_a_tool(examples: Path) -> None:
 
 
 def test_example_with_tasks(examples: Path) -> None:
-    env = make("quiz.py:Quiz", path="train.jsonl")
-    asked = {env.reset(seed=seed)[0] for seed in range(20)}
-    assert asked == {"The colour of snow?", "The colour of coal?"}
-    right = "white" if "snow" in env.reset(seed=5)[0] else "black"
-    assert env.step(right)[1:3] == (1.0, True)
+    Path("rows.jsonl").write_text('{"prompt": "The colour of coal?", "answer": "Black", "level": 1}\n')
+    env = make("quiz.py:Quiz")
+    [task] = read_rows(DataSettings(), "rows.jsonl", env)
+    assert task.level == 1
+    assert env.reset(options={"task": task})[0] == "The colour of coal?"
+    assert env.step("black")[1:3] == (1.0, True)
+    Path("rows.jsonl").write_text('{"prompt": "The colour of dusk?", "answer": "dark red"}\n')
+    with pytest.raises(LatihError, match=r"rows\.jsonl, row 0: 'dark red' is more than one word"):
+        read_rows(DataSettings(), "rows.jsonl", env)
 
 
 def test_every_dependency_has_its_reason() -> None:

@@ -4,6 +4,8 @@ import re
 import warnings
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from gymnasium.utils.env_checker import check_env
 
@@ -67,3 +69,24 @@ def test_its_commands_run(
     assert "after RL" in out
     [run] = (tmp_path / "runs").iterdir()
     assert [json.loads(line)["step"] for line in (run / "metrics.jsonl").read_text().splitlines()][-1] == 1
+
+
+def test_its_data_example_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [text] = re.findall(r"<!-- math\.yaml -->\n```yaml\n(.*?)```", README, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    Path("math.yaml").write_text(text)
+    Path("rows").mkdir()
+    for name, first in (("train", 0), ("test", 5), ("more", 9)):
+        rows = [{"question": f"How much is {n} and {n}?", "answer": f"#### {2 * n}"} for n in range(first, first + 4)]
+        pq.write_table(pa.Table.from_pylist(rows), f"rows/{name}.parquet")
+    commands = [line.split()[1:] for line in README.splitlines() if line.startswith("latih train math.yaml")]
+    commands += [line.split()[1:] for line in README.splitlines() if line.startswith("latih eval runs/<run> gsm8k")]
+    assert len(commands) == 3
+    small = [*tiny_settings(tiny_model(tmp_path / "tiny"), Path("runs")), "rollout.sampling.max_tokens=8"]
+    assert main([*commands[0], *small]) == 0
+    assert "How much is" in capsys.readouterr().out
+    assert main([*commands[1], *small]) == 0
+    [run] = Path("runs").iterdir()
+    assert main([word.replace("runs/<run>", str(run)) for word in commands[2]]) == 0

@@ -28,16 +28,15 @@ def test_a_group_shares_task_and_seed_and_is_the_whole_record():
     env, tasks = fresh(), [Task(id="x"), Task(id="y")]
     sampler = ScriptedSampler(lambda call, prompt: "go")
     seen = []
-    groups = rollouts(env, sampler, sampling=SamplingParams(max_tokens=9)).run(
-        plan(3, "train", 5, groups=2, size=3, tasks=tasks), on_done=seen.append
-    )
+    specs = plan(3, "train", 5, groups=2, size=3, tasks=tasks)
+    groups = rollouts(env, sampler, sampling=SamplingParams(max_tokens=9)).run(specs, on_done=seen.append)
     assert [group.id for group in groups] == ["train/5/0", "train/5/1"]
     everyone = [each for group in groups for each in group.trajectories]
     assert [each.index for each in everyone] == [0, 1, 2, 3, 4, 5]
     assert sorted(each.index for each in seen) == [0, 1, 2, 3, 4, 5]
     for i, group in enumerate(groups):
         assert {each.seed for each in group.trajectories} == {env_seed(3, "train", 5, i)}
-        assert {each.task.id for each in group.trajectories} == {tasks[i].id}
+        assert {each.task.id for each in group.trajectories} == {specs[i].task.id}
     assert {made.options["task"].id for made in env.made} == {"x", "y"}
     first = everyone[0]
     assert (first.env, first.group, first.reward, first.metrics) == ("test/Env-v0", "train/5/0", 2.0, {"steps": 2.0})

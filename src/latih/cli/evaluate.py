@@ -1,6 +1,7 @@
 """`latih eval`: the training's own numbers, from a run, a checkpoint or a model."""
 
 import asyncio
+import contextlib
 import datetime
 import secrets
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from latih.cli.screen import Screen
 from latih.cli.settings import eval_config, runs_folder
 from latih.evaluation import Agent, AgentSettings, Source, evaluate, find_source
 from latih.models.memory import keep_pages
+from latih.rollout import read_rows
 from latih.runs.run import default_name
 from latih.tracking import named_progress
 
@@ -24,15 +26,19 @@ def evaluate_command(policy: str, env: str, overrides: Sequence[str], episodes: 
     folder = _folder(source, env, runs)
     label = source.checkpoint.name if source.checkpoint else Path(source.model).name
     with Screen() as screen:
-        config.env.make().close()  # a wrong dial is told before the model is loaded
+        # wrong dials and data are told before the model is loaded
+        with contextlib.closing(config.env.make()) as world:
+            tasks = read_rows(config.data, config.data.eval, world)
         with named_progress(screen) as told:
             agent = Agent.load(source, AgentSettings.of_run(config.as_dict()), told=told)
-        with agent, screen.progress(f"evaluating {label}", config.evaluation.episodes) as advance:
+        with agent, screen.progress(f"evaluating {label}", config.evaluation.count(tasks)) as advance:
             result = asyncio.run(
                 evaluate(
                     agent.rollouts(config.env.make, config.env.id),
                     config.evaluation,
                     label=label,
+                    tasks=tasks,
+                    data=config.data.eval or "",
                     folder=folder,
                     policy=agent.name,
                     on_done=lambda _: advance(1),

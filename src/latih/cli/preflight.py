@@ -34,14 +34,14 @@ def preflight(config: Config, events: Events) -> Preflight:
     find_loggers(config.tracking)
     device = pick_device(config.trainer.policy.model.device)
     dtype = pick_dtype(config.trainer.policy.model.dtype, device)
-    try_out(config)
+    tasks = try_out(config)
     with named_progress(events) as told:
         folder = resolve_model(config.trainer.policy.model.path, told)
     renderer = Renderer.from_folder(folder)
     probe = _Probe()
     settings = config.rollout.model_copy(update={"max_error_fraction": 1.0})
     rollouts = Rollouts(settings, config.env.make, config.harness.make(), renderer, probe, env=f"env {config.env.id}")
-    [group] = rollouts.run(plan(config.seed, "train", 1, groups=1))
+    [group] = rollouts.run(plan(config.seed, "train", 1, groups=1, tasks=tasks.train))
     if probe.prompt is None:
         error = group.trajectories[0].error
         raise ConfigError(error.message.partition("\n")[0] if error else "the harness asks the policy for nothing")

@@ -32,7 +32,7 @@ def eval_config(source: Source, env: str, overrides: Sequence[str], episodes: in
     if source.config:
         tree = dict(source.config)
         if _env_id(tree) != asked.env.id:  # how another env is played is that env's affair
-            tree |= {name: asked.as_dict()[name] for name in ("env", "harness", "rollout")}
+            tree |= {name: asked.as_dict()[name] for name in ("env", "data", "harness", "rollout")}
     else:
         tree = override(asked.as_dict(), [])
         tree["trainer"]["policy"]["model"]["path"] = source.model

@@ -1,6 +1,7 @@
 """Data: trajectories and tasks in files."""
 
+from latih.data.settings import DataSettings
 from latih.data.tasks import read_tasks, write_tasks
 from latih.data.trajectories import read_trajectories, write_trajectories
 
-__all__ = ["read_tasks", "read_trajectories", "write_tasks", "write_trajectories"]
+__all__ = ["DataSettings", "read_tasks", "read_trajectories", "write_tasks", "write_trajectories"]

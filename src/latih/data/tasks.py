@@ -1,7 +1,7 @@
 """Tasks from Parquet or JSON lines: one row each, extra columns kept."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,28 +10,43 @@ from pydantic_core import to_jsonable_python
 
 from latih.core import LatihError, Task, nearest
 from latih.data.files import to_json, whole_file
+from latih.data.sources import find_files
 
 
-def read_tasks(path: str | Path, columns: Sequence[str] = ("prompt",)) -> list[Task]:
-    """The tasks of a `.parquet`, or of a `.jsonl` file. A row without an `id` gets its number, from 0.
+def read_tasks(
+    source: str | Path, columns: Sequence[str] = ("prompt",), names: Mapping[str, str] | None = None
+) -> list[Task]:
+    """The tasks of the files that `source` names (see `find_files`). A row without an `id` gets its number, from 0.
 
-    Raises LatihError where the file is missing or broken, or a row lacks one of `columns` (name others where the
-    env takes its arguments from them).
+    `names` maps our name of a column to the files' own. Raises LatihError where a file is missing or broken, or a row
+    lacks one of `columns` (name others where the env takes its arguments from them).
     """
-    path = Path(path)
-    if path.suffix == ".parquet":
-        from latih.data.trajectories import read_parquet
+    rows = [row for path in find_files(source) for row in _read(path, names or {}, columns)]
+    return [_task(where, number, row, columns) for number, (where, row) in enumerate(rows)]
 
-        table = read_parquet(path)
-        for column in columns:
-            if column not in table.column_names:
-                raise LatihError(_missing(str(path), column, table.column_names))
-        rows = [(f"row {number}", _without_nulls(row)) for number, row in enumerate(table.to_pylist())]
-    elif path.suffix in (".jsonl", ".ndjson"):
-        rows = _read_lines(path)
-    else:
-        raise LatihError(f"{path} is neither .parquet nor .jsonl: tasks are read from these")
-    return [_task(f"{path}, {where}", number, row, columns) for number, (where, row) in enumerate(rows)]
+
+def _read(path: Path, names: Mapping[str, str], columns: Sequence[str]) -> list[tuple[str, Any]]:
+    """The rows of a file, each with its place in words."""
+    if path.suffix != ".parquet":
+        return [(f"{path}, {where}", _renamed(f"{path}, {where}", row, names)) for where, row in _read_lines(path)]
+    from latih.data.trajectories import read_parquet
+
+    table = read_parquet(path)
+    for column in columns:
+        if names.get(column, column) not in table.column_names:
+            raise LatihError(_missing(str(path), names.get(column, column), table.column_names))
+    rows = ((f"{path}, row {number}", _without_nulls(row)) for number, row in enumerate(table.to_pylist()))
+    return [(where, _renamed(where, row, names)) for where, row in rows]
+
+
+def _renamed(where: str, row: Any, names: Mapping[str, str]) -> Any:
+    if not isinstance(row, dict) or not names:
+        return row
+    for theirs in names.values():
+        if theirs not in row:
+            raise LatihError(_missing(where, theirs, list(row)))
+    kept = {key: value for key, value in row.items() if key not in names.values()}
+    return kept | {ours: row[theirs] for ours, theirs in names.items()}
 
 
 def write_tasks(path: str | Path, tasks: Iterable[Task]) -> None:

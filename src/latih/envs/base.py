@@ -47,6 +47,8 @@ class MessageEnv(gymnasium.Env[Item, Item]):
     roles: ClassVar[tuple[str, ...]] = ("agent",)
     policies: ClassVar[tuple[str, ...]] = ()
     """The names that `scripted` knows."""
+    columns: ClassVar[tuple[str, ...]] = ()
+    """The columns that a task must have. None: the env makes up its own tasks, and is given no data set."""
     task: Task | None = None
     """The task of this episode, where `reset` was given one."""
 
@@ -72,6 +74,9 @@ class MessageEnv(gymnasium.Env[Item, Item]):
         task = (options or {}).get("task")
         self.task = None if task is None else Task.model_validate(task)
         return [], {}
+
+    def check_task(self, task: Task) -> None:
+        """Refuse a row of a data set that has all the columns, and still cannot be played. Raises ValueError."""
 
     def scripted(self, name: str, rng: random.Random) -> str | Message:
         """What the scripted policy `name` does now: a baseline, and a source of demonstrations.

@@ -1,5 +1,8 @@
 """The registry: from a name, a Gymnasium id, `file.py:Class` or `package.module:Class` to an environment.
 
+A family is a registered class with a classmethod `member(name)`, which gives the class of one of its environments:
+`reasoning_gym:leg_counting` is the member `leg_counting` of the family `reasoning_gym`.
+
 A built-in env is one file (or folder) of this package, named as the env: `tic_tac_toe.py` defines `TicTacToe`,
 which is `latih/TicTacToe-v0` to Gymnasium. Nothing but that file knows of it, and it is imported when asked for.
 """
@@ -20,7 +23,7 @@ from latih.envs.base import spec_of
 
 T = TypeVar("T", bound=type[Any])
 
-SUPPORT = {"base", "registry", "spaces", "tools"}
+SUPPORT = {"base", "calculator", "registry", "spaces", "tools"}
 """Modules of this package that are no environments."""
 
 _classes: dict[str, type[Any]] = {}
@@ -31,7 +34,8 @@ class EnvSettings(Record):
     """Which environment, with which dials."""
 
     id: str
-    """A name that `latih envs` lists, a Gymnasium id, `path/to/file.py:Class` or `package.module:Class`."""
+    """A name that `latih envs` lists, `family:member`, a Gymnasium id, `path/to/file.py:Class` or
+    `package.module:Class`."""
     args: dict[str, Any] = {}
     """The dials of the environment."""
 
@@ -114,6 +118,8 @@ def make(spec: str, **args: Any) -> Env:
 def find(spec: str) -> type[Any]:
     """The class that `spec` names. Raises ConfigError."""
     place, colon, name = spec.rpartition(":")
+    if colon and place in {*_classes, *builtin_names()}:
+        return _member(spec, find(place), name)
     if colon:
         return _attribute(spec, load_module(place), name)
     if spec.endswith(".py"):
@@ -141,7 +147,7 @@ def _describe(name: str) -> EnvInfo:
         return EnvInfo(name=name, id=full, summary=f"unavailable: {exc}")
     tools = getattr(cls, "tools", ())
     return EnvInfo(
-        name=name,
+        name=f"{name}:NAME" if hasattr(cls, "member") else name,
         id=full,
         summary=(inspect.getdoc(cls) or "").partition("\n")[0],
         roles=list(getattr(cls, "roles", ("agent",))),
@@ -164,6 +170,14 @@ def _defined(module: ModuleType) -> list[str]:
         for name, value in vars(module).items()
         if isinstance(value, type) and value.__module__ == module.__name__ and hasattr(value, "step")
     ]
+
+
+def _member(spec: str, family: type[Any], name: str) -> type[Any]:
+    if not hasattr(family, "member"):
+        place = spec.removesuffix(f":{name}")
+        raise ConfigError(f"{place} is one environment and no family of them: write {place}")
+    cls: type[Any] = family.member(name)
+    return cls
 
 
 def _attribute(spec: str, module: ModuleType, name: str) -> type[Any]:

@@ -1,11 +1,11 @@
 """Evaluate: the training's own rollouts, on seeds that it never sees."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from latih.core import Trajectory
+from latih.core import Task, Trajectory
 from latih.data import write_trajectories
 from latih.evaluation.result import EPISODES, EvalResult, estimate
 from latih.evaluation.settings import EvaluationSettings
@@ -17,14 +17,17 @@ async def evaluate(
     settings: EvaluationSettings,
     *,
     label: str,
+    tasks: Sequence[Task] = (),
+    data: str = "",
     folder: Path | None = None,
     policy: str = "",
     on_done: Callable[[Trajectory], None] | None = None,
 ) -> EvalResult:
     """Play `settings.episodes` held-out episodes through `rollouts` and measure them.
 
-    With `folder`, every episode goes to `episodes.parquet` there and the result to `eval.json`. Raises LatihError where
-    more episodes fail than `rollout.max_error_fraction` allows, or nothing can be measured.
+    Where there are `tasks`, the rows of the data set `data`, each is played once at most. With `folder`, every episode
+    goes to `episodes.parquet` there and the result to `eval.json`. Raises LatihError where more episodes fail than
+    `rollout.max_error_fraction` allows, or nothing can be measured.
     """
     start = time.perf_counter()
     sampling = rollouts.settings.sampling
@@ -32,13 +35,15 @@ async def evaluate(
         sampling = sampling.model_copy(update={"temperature": settings.temperature})
     player = replace(rollouts, settings=rollouts.settings.model_copy(update={"sampling": sampling}))
     version = rollouts.sampler.policy_version
-    groups = await player.play(plan(settings.seed, "eval", 0, groups=settings.episodes), on_done)
+    specs = plan(settings.seed, "eval", 0, groups=settings.count(tasks), tasks=tasks)
+    groups = await player.play(specs, on_done)
     trajectories = [each for group in groups for each in group.trajectories]
     result = EvalResult(
         label=label,
         policy=policy,
         policy_version=version,
         env=rollouts.env,
+        data=data,
         seed=settings.seed,
         sampling=player.settings.sampling,
         max_turns=player.settings.max_turns,

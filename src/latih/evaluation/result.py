@@ -24,6 +24,8 @@ class EvalResult(Record):
     """Where its weights come from."""
     policy_version: int = 0
     env: str
+    data: str = ""
+    """The data set whose rows were played, where there is one."""
     seed: int
     """Of the held-out episodes."""
     sampling: SamplingParams

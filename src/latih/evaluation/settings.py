@@ -1,5 +1,7 @@
 """Settings of evaluation."""
 
+from collections.abc import Sized
+
 from pydantic import Field
 
 from latih.core.schema import Record
@@ -9,10 +11,15 @@ class EvaluationSettings(Record):
     """How a policy is measured on held-out episodes. All else is as in training: one code path."""
 
     episodes: int = Field(default=200, ge=1)
-    """Episodes of an evaluation. The intervals shrink with the square root of their number."""
+    """Episodes of an evaluation. The intervals shrink with the square root of their number. Of a data set every row is
+    played once at most."""
     every: int = Field(default=0, ge=0)
     """Training steps between evaluations; 0 measures only before training, after a warm start, and at the end."""
     seed: int = 0
     """Of the held-out episodes. It is not the run's seed, so that runs are measured on the same episodes."""
     temperature: float | None = Field(default=None, ge=0.0)
     """None samples as training does; 0 is greedy."""
+
+    def count(self, tasks: Sized = ()) -> int:
+        """How many episodes there will be."""
+        return min(self.episodes, len(tasks)) if tasks else self.episodes

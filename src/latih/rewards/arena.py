@@ -1,12 +1,13 @@
 """The exploit gym: verifiers under attack (arenas), cheating policies (exploits), and the run of all against all.
 
-An arena is one file in `latih.rewards.arenas`, an exploit one in `latih.rewards.exploits`; both are found by being there.
+An arena is a file in `latih.rewards.arenas`, an exploit one in `latih.rewards.exploits`; both are found by being there.
 """
 
 import functools
 import importlib
 import pkgutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -17,7 +18,7 @@ Submission = Any
 
 
 class Arena(Protocol):
-    """One verifier with one fixed challenge. Registered as a class without arguments, and made once for a run of all."""
+    """One verifier with one fixed challenge. A class without arguments is registered, and made once for a run."""
 
     @property
     def envs(self) -> tuple[str, ...]:
@@ -35,7 +36,7 @@ class Arena(Protocol):
         ...
 
     def score(self, submission: Submission) -> float:
-        """What our verifier pays. Raises SandboxError."""
+        """What our verifier pays. It is called from several threads at once, as `naive` is. Raises SandboxError."""
         ...
 
     def naive(self, submission: Submission) -> dict[str, bool]:
@@ -118,17 +119,21 @@ def find_arenas(name: str | None = None) -> dict[str, Arena]:
     return chosen
 
 
-def attack(name: str, arena: Arena, only: tuple[str, ...] = ()) -> list[Outcome]:
-    """The honest and the wrong submission and all exploits of an arena, or those named. Raises SandboxError."""
+def attack(name: str, arena: Arena, only: tuple[str, ...] = (), workers: int = 4) -> list[Outcome]:
+    """The honest and the wrong submission and all exploits of an arena, or those named, so many at a time.
+
+    Raises SandboxError.
+    """
     load()
     wrong = arena.score(arena.wrong)
     submissions: dict[str, Callable[[], Submission]] = {"honest": lambda: arena.honest, "wrong": lambda: arena.wrong}
     for each in exploits:
         if name in exploits.get(each).arenas:
             submissions[each] = functools.partial(exploits.get(each).make, arena)
-    outcomes = []
-    for each, make in submissions.items():
-        if not only or each in only:
-            submission = make()
-            outcomes.append(Outcome(each, name, arena.score(submission), wrong, arena.naive(submission)))
-    return outcomes
+
+    def outcome(each: str) -> Outcome:
+        submission = submissions[each]()
+        return Outcome(each, name, arena.score(submission), wrong, arena.naive(submission))
+
+    with ThreadPoolExecutor(workers) as pool:  # most of them do little but wait for a deadline
+        return list(pool.map(outcome, [each for each in submissions if not only or each in only]))

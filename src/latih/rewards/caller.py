@@ -59,6 +59,8 @@ def main() -> None:
     sys.modules["solution"] = module
     try:
         exec(compile(job["source"], "solution.py", "exec"), vars(module))
+        if job["name"] not in vars(module):
+            raise NameError(f"there is no {job['name']}")
         function = vars(module)[job["name"]]
     except BaseException as exc:
         say({"error": _line(exc)})

@@ -9,6 +9,7 @@ from latih.rollout.recorder import Recorder, UnknownCompletion
 from latih.rollout.rollouts import Rollouts, TooManyErrors
 from latih.rollout.script import Script
 from latih.rollout.settings import RolloutSettings
+from latih.rollout.tasks import TaskSets, load_tasks, read_rows
 
 __all__ = [
     "PHASES",
@@ -23,10 +24,13 @@ __all__ = [
     "RolloutSettings",
     "Rollouts",
     "Script",
+    "TaskSets",
     "TooManyErrors",
     "UnknownCompletion",
     "constant_reward",
     "env_seed",
+    "load_tasks",
     "plan",
+    "read_rows",
     "summarize",
 ]

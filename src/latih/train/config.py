@@ -16,6 +16,7 @@ from latih.core.errors import ConfigError
 from latih.core.plugins import load_module
 from latih.core.registry import nearest
 from latih.core.schema import Record
+from latih.data import DataSettings
 from latih.envs import EnvSettings, find
 from latih.envs.registry import builtin_names
 from latih.evaluation import EvaluationSettings
@@ -38,6 +39,7 @@ class Config(Record):
     """Files or modules of one's own, imported first: they register what the settings name, such as an advantage
     estimator, a harness or a logger."""
     env: EnvSettings
+    data: DataSettings = DataSettings()
     harness: HarnessSettings = HarnessSettings()
     rollout: RolloutSettings = RolloutSettings()
     inference: EngineSettings = EngineSettings()
@@ -196,6 +198,8 @@ def _explain(error: ErrorDetails) -> str:
 
 def _check(config: Config) -> None:
     """What no single room can see."""
+    if config.trainer.steps and config.data.train and not config.data.eval:
+        raise ConfigError("data.train is set and data.eval is not: name held-out rows to evaluate on")
     if config.trainer.steps and config.rollout.group_size < 2:
         raise ConfigError("rollout.group_size=1: one trajectory has no baseline to learn from; set 2 or more")
     if config.trainer.steps and config.rollout.sampling.temperature == 0:

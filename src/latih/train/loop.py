@@ -67,7 +67,7 @@ def train(config: Config, run: Run, events: Events | None = None, *, resume: boo
 def _play(config: Config, p: Parts, events: Events, step: int) -> list[Group]:
     """The groups of a step, played by the policy as it is now."""
     rollout = config.rollout
-    specs = plan(config.seed, "train", step, groups=rollout.groups, size=rollout.group_size)
+    specs = plan(config.seed, "train", step, groups=rollout.groups, size=rollout.group_size, tasks=p.tasks.train)
     with events.progress(f"step {step}: playing", rollout.groups * rollout.group_size) as advance:
         groups = p.rollouts.run(specs, lambda _: advance(1))
     turns = [turn for group in groups for each in group.trajectories for turn in each.turns]
@@ -118,7 +118,7 @@ class _Writer:
         settings = self.config.trainer.warm_start
         assert settings is not None
         with self.events.progress("warm start", settings.steps) as advance:
-            for metrics in warm_start(self.parts.trainer, self.parts.rollouts, settings):
+            for metrics in warm_start(self.parts.trainer, self.parts.rollouts, settings, self.parts.tasks.train):
                 self.log(0, metrics, axis="warm_start/step")
                 advance(1)
 
@@ -128,14 +128,16 @@ class _Writer:
 
     def evaluate(self, label: str, step: int) -> None:
         """Measure the policy on held-out episodes."""
-        settings = self.config.evaluation
+        settings, tasks = self.config.evaluation, self.parts.tasks.eval
         folder = self.run.folder / "evaluations" / f"{step_name(step)}-{label.replace(' ', '-')}"
-        with self.events.progress(f"evaluation {label}", settings.episodes) as advance:
+        with self.events.progress(f"evaluation {label}", settings.count(tasks)) as advance:
             result = asyncio.run(
                 evaluate(
                     self.parts.rollouts,
                     settings,
                     label=label,
+                    tasks=tasks,
+                    data=self.config.data.eval or "",
                     folder=folder,
                     policy=str(self.run.folder),
                     on_done=lambda _: advance(1),

@@ -27,12 +27,15 @@ def run_tests(
     """
     pairs = [(case.args, case.expected) for case in cases]
     tests = TESTS.format(cases=pairs, check=check or f"{name}(*args) == expected")
-    files = {"solution.py": source.encode(errors="replace"), "tests.py": tests}
+    files: dict[str, bytes | str] = {"solution.py": source.encode(errors="replace"), "tests.py": tests}
     result = run(SCRIPT, files=files, limits=limits or LIMITS)
     return {"exit code": result.code == 0, "printed": b"PASSED" in result.stdout}
 
 
 def fraction(source: str, name: str, cases: Sequence[Case], limits: Limits | None = None) -> float:
-    """The fraction of the tests that pass, each in a run of its own and by its exit code. Raises SandboxError."""
-    passed = [run_tests(source, name, [case], limits=limits)["exit code"] for case in cases]
-    return sum(passed) / len(passed)
+    """The fraction of tests that pass, as the process prints it that ran them and the code. Raises SandboxError."""
+    pairs = [(case.args, case.expected) for case in cases]
+    tests = f"CASES = {pairs!r}\nprint(sum({name}(*args) == expected for args, expected in CASES))\n"
+    files: dict[str, bytes | str] = {"solution.py": source.encode(errors="replace"), "tests.py": tests}
+    printed = run(SCRIPT, files=files, limits=limits or LIMITS).stdout.split()
+    return int(printed[-2]) / len(cases) if len(printed) >= 2 and printed[-2].isdigit() else 0.0

@@ -1,0 +1,53 @@
+"""Tasks from the data sets that the settings name, checked by the env that is to play them."""
+
+from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass
+from typing import Any
+
+from latih.core import ConfigError, Env, LatihError, Task
+from latih.data import DataSettings, read_tasks
+from latih.data.files import to_json
+
+
+@dataclass(frozen=True)
+class TaskSets:
+    """The rows to train and to evaluate on; none where the env makes up its own tasks."""
+
+    train: SequenceOf[Task] = ()
+    eval: SequenceOf[Task] = ()
+
+
+def load_tasks(settings: DataSettings, env: Env) -> TaskSets:
+    """Both data sets. Raises LatihError as `read_rows` does, and where a row stands in both."""
+    sets = TaskSets(read_rows(settings, settings.train, env), read_rows(settings, settings.eval, env))
+    known = {_content(task): task.id for task in sets.train}
+    for task in sets.eval:
+        if (trained := known.get(_content(task))) is not None:
+            raise LatihError(f"row {task.id} of data.eval is row {trained} of data.train, too: leave it out of one")
+    return sets
+
+
+def read_rows(settings: DataSettings, source: str | None, env: Env) -> list[Task]:
+    """The rows of one data set; none where it is not set.
+
+    Raises LatihError where the files are missing, broken or empty, or where a row is none that the env can play.
+    """
+    if source is None:
+        return []
+    bare: Any = getattr(env, "unwrapped", env)
+    columns, name = getattr(bare, "columns", ()), type(bare).__name__
+    if not columns:
+        raise ConfigError(f"{name} takes no tasks, so data has no use: leave {source} out, or declare its `columns`")
+    tasks = read_tasks(source, columns, settings.columns)
+    if not tasks:
+        raise LatihError(f"{source} holds no rows")
+    for task in tasks:
+        try:
+            bare.check_task(task)
+        except ValueError as exc:
+            raise LatihError(f"{source}, row {task.id}: {str(exc).partition(chr(10))[0]}") from exc
+    return tasks
+
+
+def _content(task: Task) -> str:
+    return to_json(task.model_dump(exclude={"id"}))

@@ -1,0 +1,294 @@
+import json
+import os
+import random
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from latih.core import ConfigError, Message, SandboxError, Task
+from latih.data import read_tasks
+from latih.envs import make
+from latih.envs.code import Code
+from latih.envs.code.families import families
+from latih.envs.code.problems import LEVELS, draw, parameters, problem_of
+from latih.rewards import function
+from latih.rewards.arena import exploits, load
+from tests.envs.playing import play
+
+TASK = Task(
+    id="axis",
+    prompt="The points on the x axis.",
+    name="on_axis",
+    returns="list[tuple[int, int]]",
+    parameters=["list[tuple[int, int]]"],
+    examples=1,
+    tests=json.dumps([{"args": [[[1, 0], [2, 3]]], "expected": [[1, 0]]}, {"args": [[]], "expected": []}]),
+    solution="def on_axis(points): return [p for p in points if p[1] == 0]",
+)
+
+
+def question(env: Code, seed: int) -> str:
+    return env.reset(seed=seed)[0][1].text
+
+
+def test_the_env_is_sound() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(make("code"))
+
+
+def test_an_episode() -> None:
+    env = Code()
+    (system, user), info = env.reset(seed=0)
+    assert (system.text, info) == ("Write the Python function f. Reply with code only.", {})
+    name, _, formula = user.text.partition(" = ")
+    assert name == "f(x)"
+    observation, reward, terminated, truncated, info = env.step(f"def f(y):\n    x = y\n    return {formula}")
+    assert (observation, reward, terminated, truncated) == ("Right.", 1.0, True, False)
+    assert info["metrics"] == {"right": 1.0, "credit": 1.0, "invalid": 0.0, "timeout": 0.0, "attempts": 1.0}
+    with pytest.raises(RuntimeError, match="call reset first"):
+        env.step("")
+
+
+@pytest.mark.parametrize(
+    ("reply", "reward"),
+    [
+        ("def f(x): return 0", 0.0),
+        ("def f(x): return float({formula})", 0.0),
+        ("```python\ndef f(x): return {formula}\n```\nIt is simple.", 1.0),
+        ("```\ndef f(x): return {formula}\n```\n```\ndef f(x): return 0\n```", -0.5),
+        ("f(x) = {formula}", -0.5),
+        ("def g(x): return {formula}", -0.5),
+        ("def f(x): return {formula", -0.5),
+        ("import sys; sys.exit(0)", -0.5),
+        ("", -0.5),
+    ],
+)
+def test_replies_and_what_they_are_paid(reply: str, reward: float) -> None:
+    env = Code(level=2)
+    formula = question(env, 1).partition(" = ")[2]
+    assert env.step(reply.replace("{formula}", formula))[1] == reward
+
+
+def test_time_that_runs_out_is_wrong_and_not_invalid() -> None:
+    env = Code(timeout=1.0)
+    env.reset(seed=0)
+    _, reward, terminated, _, info = env.step("def f(x):\n    while True: pass")
+    assert (reward, terminated) == (0.0, True)
+    assert info["metrics"]["invalid"] == 0.0
+
+
+def test_partial_credit_is_for_hidden_cases_beyond_a_constant() -> None:
+    env = Code(partial=0.5)
+    formula = question(env, 3).partition(" = ")[2]
+    hidden = [case.args[0] for case in env.problem.cases]
+    half = f"def f(x): return {formula} if x in {hidden[:4]} else 10**9"
+    _, reward, *_, info = env.step(half)
+    assert info["metrics"]["credit"] == pytest.approx(3 / 7)
+    assert reward == pytest.approx(0.5 * 3 / 7)
+    env.reset(seed=3)
+    assert env.step(f"def f(x): return {env.problem.cases[0].expected}")[1] == 0.0
+
+
+def test_a_broken_sandbox_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*args: object, **how: object) -> None:
+        raise SandboxError("no sandbox")
+
+    monkeypatch.setattr(function, "run", broken)
+    env = Code()
+    env.reset(seed=0)
+    with pytest.raises(SandboxError):
+        env.step("def f(x): return 0")
+
+
+def test_a_machine_without_a_sandbox_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LATIH_SANDBOX", "container")
+    with pytest.raises(ConfigError, match="LATIH_SANDBOX=container is no sandbox"):
+        make("code")
+
+
+def test_retries_tell_of_shown_examples_only() -> None:
+    env = Code(examples=1, retries=2)
+    text = question(env, 5)
+    formula, example = text.split("\n")
+    case = env.problem.cases[0]
+    assert example == f"f({case.args[0]}) == {case.expected}"
+    told, reward, terminated, truncated, info = env.step("def f(x): return '7'")
+    assert told == f'f({case.args[0]}) gave "7", not {case.expected}. Try again.'
+    assert (reward, terminated, truncated, info) == (0.0, False, False, {})
+    assert env.step("```\na\n```\n```\nb\n```")[0] == "Reply with one block of code."
+    _, reward, terminated, _, info = env.step(f"def f(x): return {formula.partition(' = ')[2]}")
+    assert (reward, terminated, info["metrics"]["attempts"]) == (1.0, True, 3.0)
+    env.reset(seed=5)
+    hardcoded = f"def f(x): return {case.expected}"
+    assert env.step(hardcoded)[:3] == ("Wrong.", 0.0, True), "hidden cases are not told of"
+    with pytest.raises(ConfigError, match="set examples to 1 or more"):
+        Code(retries=1)
+
+
+def test_exploits_are_watched() -> None:
+    env = Code(watch_exploits=True)
+    load()
+    for name, reward, exploited in (("always_equal", -0.5, 1.0), ("sys_exit", -0.5, 1.0), ("echo_input", 0.0, 0.0)):
+        env.reset(seed=0)
+        _, paid, _, _, info = env.step(exploits.get(name).make(None))
+        assert (paid, info["metrics"]["exploited"]) == (reward, exploited)
+    env.reset(seed=0)
+    assert env.step(env.scripted("expert", random.Random(0)))[4]["metrics"]["exploited"] == 0.0
+
+
+@pytest.mark.parametrize("level", range(1, LEVELS + 1))
+def test_drawn_problems_are_sound(level: int) -> None:
+    for seed in range(100):
+        problem = draw(level, random.Random(seed), shown=2, hidden=8)
+        assert problem == draw(level, random.Random(seed), shown=2, hidden=8)
+        assert 4 <= len(problem.cases) <= 10
+        calls = [repr(case.args) for case in problem.cases]
+        assert len(set(calls)) == len(calls)
+        assert len({repr(case.expected) for case in problem.cases[2:]}) > 1, "a constant solves it"
+        assert problem.returns is not None
+        for case in problem.cases:
+            assert function.matches(case.expected, function.pack(case.expected), problem.returns)
+
+
+def test_every_family_is_drawn_and_solved() -> None:
+    for level, made in families.items():
+        for i, family in enumerate(made):
+            sketch = family(random.Random(i))
+            assert len(sketch.text) < 140
+            space: dict = {}
+            exec(sketch.solution, space)
+            assert f"({parameters(sketch.solution)})" in sketch.text.partition(":")[0], sketch.text
+            for args in (*sketch.edges, sketch.draw(random.Random(level))):
+                value = function.pack(space["f"](*args))
+                assert function.matches(space["f"](*args), value, sketch.returns, 1e-9)
+
+
+def test_solutions_by_hand() -> None:
+    """Algorithms of level 6 against values worked out by hand."""
+    by_hand = {
+        "the runs of equal characters of s that are at least 1": (
+            ("aabbbca",),
+            [("a", 2), ("b", 3), ("c", 1), ("a", 1)],
+        ),
+        "the runs of equal characters of s that are at least 2": (("aabbbca",), [("a", 2), ("b", 3)]),
+        "a dict that counts the words by length": ((["ab", "a", "cd", "e"],), {2: 2, 1: 2}),
+        "those merged that overlap or touch": (([[2, 5], [0, 2], [7, 8]],), [[0, 5], [7, 8]]),
+        "those merged that overlap (touching": (([[2, 5], [0, 2], [1, 2]],), [[0, 2], [2, 5]]),
+        "the longest stretch of rising": (([1, 2, 3, 3, 4],), 3),
+        "the longest stretch of falling": (([5, 4, 4, 3, 2],), 3),
+        "the longest stretch of equal": (([1, 1, 2, 2, 2],), 3),
+        "whether the brackets () in": (("(()))",), False),
+        "whether the brackets ()[] in": (("([)]",), False),
+        "whether the brackets ()[]{} in": (("{[()]}[]",), True),
+        "how many steps of n": ((6,), 8),
+        "how many primes are below n, plus 5": ((12,), 10),
+        "the digits of n in base 2": ((6,), [0, 1, 1]),
+        "divisible by 3 or by 7": ((15,), 3 + 6 + 7 + 9 + 12 + 14),
+        "remainder by 2": (([3, -1, 4, 2],), {0: [2, 4], 1: [-1, 3]}),
+    }
+    found = set()
+    for each in range(3000):
+        problem = draw(6, random.Random(each))
+        for part, (args, expected) in by_hand.items():
+            if part in problem.text and part not in found:
+                found.add(part)
+                space: dict = {}
+                exec(problem.solution or "", space)
+                assert space["f"](*args) == expected, problem.text
+    assert found == set(by_hand)
+
+
+@pytest.mark.parametrize("level", range(1, LEVELS + 1))
+def test_the_expert_is_right(level: int) -> None:
+    env = Code(level=level, examples=1)
+    for seed in range(6):
+        done = play(env, "expert", seed)
+        assert (done.reward, done.metrics["right"], done.metrics["credit"]) == (1.0, 1.0, 1.0)
+
+
+@pytest.mark.slow
+def test_aimless_code_is_well_formed_and_seldom_right() -> None:
+    env = Code()
+    aimless = [play(env, "random", seed) for seed in range(60)]
+    assert not any(each.metrics["invalid"] for each in aimless)
+    assert sum(each.reward for each in aimless) <= 10
+    assert all(str(each.messages[-1].text).startswith("def f(x): return x ") for each in aimless)
+
+
+@pytest.mark.parametrize("policy", ["empty", "echo"])
+def test_do_nothing_policies_score_least(policy: str) -> None:
+    for level in range(1, LEVELS + 1):
+        env = Code(level=level, examples=1)
+        text = question(env, level)
+        assert env.step("" if policy == "empty" else text)[1] == -0.5
+
+
+def test_tasks_bring_their_tests() -> None:
+    env = Code()
+    (system, user), _ = env.reset(options={"task": TASK})
+    assert system.text == "Write the Python function on_axis. Reply with code only."
+    assert user.text == "The points on the x axis.\non_axis([(1, 0), (2, 3)]) == [(1, 0)]"
+    assert env.step(env.scripted("expert", random.Random(0)))[1] == 1.0
+    env.reset(options={"task": TASK})
+    assert env.step("def on_axis(points): return [list(p) for p in points if p[1] == 0]")[1] == 0.0
+    env.reset(options={"task": TASK})
+    assert env.scripted("random", random.Random(0)).startswith("def on_axis(")
+    bare = Task(prompt=[Message(role="user", content="Twice x.")], tests=[{"args": [2], "expected": 4}])
+    env.reset(options={"task": bare})
+    with pytest.raises(ConfigError, match="no column solution"):
+        env.scripted("expert", random.Random(0))
+    assert env.step("def f(x): return 2 * x")[1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"tests": None}, "task 't'"),
+        ({"tests": "[{]"}, "task 't'"),
+        ({"tests": [{"args": [1]}]}, "'expected'"),
+        ({"tests": []}, "shows 0 of 0 tests"),
+        ({"examples": 1}, "shows 1 of 1 tests"),
+        ({"returns": "str"}, "4 is not of type str"),
+        ({"parameters": ["int", "int"]}, "task 't'"),
+    ],
+)
+def test_a_task_without_usable_tests_is_told(change: dict, said: str) -> None:
+    columns = {"id": "t", "prompt": "Twice x.", "tests": [{"args": [2], "expected": 4}], **change}
+    with pytest.raises(ValueError, match=said):
+        problem_of(Task(**columns))
+
+
+def test_a_file_of_problems(tmp_path: Path) -> None:
+    tests = [{"args": [n], "expected": None if n == 0 else n * 2} for n in range(4)]
+    row = {"prompt": "Twice x, or None for 0.", "tests": json.dumps(tests), "returns": "int | None"}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row | {"tests": tests}) + "\n")
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row]), tmp_path / "a.parquet")
+    for name in ("a.jsonl", "a.parquet"):
+        env = Code()
+        [task] = read_tasks(tmp_path / name, Code.columns)
+        env.check_task(task)
+        env.reset(options={"task": task})
+        assert env.step("def f(x): return x * 2 or None")[1] == 1.0
+    with pytest.raises(ValueError, match="at least one has to stay hidden"):
+        Code(examples=4, retries=1).check_task(task)
+
+
+def test_the_same_seed_gives_the_same_problem_in_every_process() -> None:
+    code = (
+        "from latih.envs import make\n"
+        "for level in range(1, 7):\n"
+        "    env = make('code', level=level, examples=2)\n"
+        "    print(env.reset(seed=4)[0][1].text, env.problem.cases)"
+    )
+    found = set()
+    for salt in ("1", "2"):
+        environment = os.environ | {"PYTHONHASHSEED": salt}
+        found.add(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env=environment).stdout)
+    assert len(found) == 1

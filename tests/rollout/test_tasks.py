@@ -1,0 +1,52 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from latih.core import LatihError
+from latih.data import DataSettings
+from latih.envs import make
+from latih.rollout import load_tasks, read_rows
+
+
+def write(path: Path, *rows: dict[str, object]) -> str:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def test_rows_are_those_of_the_files(tmp_path: Path) -> None:
+    train = write(tmp_path / "a.jsonl", {"prompt": "1+1"}, {"prompt": "2+2", "answer": 4})
+    held_out = write(tmp_path / "b.jsonl", {"prompt": "3+3"})
+    sets = load_tasks(DataSettings(train=train, eval=held_out), make("arithmetic_tool"))
+    assert [task.prompt for task in sets.train] == ["1+1", "2+2"]
+    assert [task.prompt for task in sets.eval] == ["3+3"]
+    assert load_tasks(DataSettings(), make("tic_tac_toe")).train == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([{"prompt": "1+1"}, {"promt": "2"}], "line 2 has no 'prompt': did you mean 'promt'?"),
+        ([{"prompt": "1+1"}, {"prompt": "How many?", "id": "q7"}], "row q7: task 'q7' has no answer in 'How many?'"),
+        ([], "a.jsonl holds no rows"),
+    ],
+)
+def test_what_the_env_cannot_play_is_told_in_one_line(
+    tmp_path: Path, rows: list[dict[str, object]], message: str
+) -> None:
+    with pytest.raises(LatihError) as caught:
+        read_rows(DataSettings(), write(tmp_path / "a.jsonl", *rows), make("arithmetic_tool"))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_envs_that_take_no_tasks_say_so(tmp_path: Path) -> None:
+    with pytest.raises(LatihError, match="TicTacToe takes no tasks"):
+        read_rows(DataSettings(), write(tmp_path / "a.jsonl", {"prompt": "x"}), make("tic_tac_toe"))
+
+
+def test_a_row_of_both_sets_is_refused(tmp_path: Path) -> None:
+    train = write(tmp_path / "a.jsonl", {"prompt": "1+1"}, {"prompt": "2+2", "id": "t"})
+    held_out = write(tmp_path / "b.jsonl", {"prompt": "3+3"}, {"prompt": "2+2", "id": "e"})
+    with pytest.raises(LatihError, match=r"row e of data\.eval is row t of data\.train"):
+        load_tasks(DataSettings(train=train, eval=held_out), make("arithmetic_tool"))
