@@ -9,7 +9,8 @@ import yaml
 from latih.core.errors import ConfigError, LatihError
 from latih.core.plugins import build
 from latih.data import write_tasks
-from latih.envs import builtin_names, find
+from latih.envs import find
+from latih.envs.registry import builtin_names
 
 
 def build_command(env: str, out: str, count: int, packages: Sequence[str], overrides: Sequence[str]) -> int:

@@ -36,10 +36,14 @@ def _edits(old: str, new: str) -> list[tuple[str, str]] | None:
     for _, start, end, b_start, b_end in reversed(blocks):
         text = "".join(a)
         before, after = start, end
-        while before == after or text.count("".join(a[before:after])) != 1:
+        while before == after or not _once("".join(a[before:after]), text):
             if before == 0 and after == len(a):
                 return None
             before, after = max(0, before - 1), min(len(a), after + 1)
         edits.append(("".join(a[before:after]), "".join([*a[before:start], *b[b_start:b_end], *a[end:after]])))
         a[start:end] = b[b_start:b_end]
     return edits
+
+
+def _once(part: str, text: str) -> bool:
+    return text.find(part) == text.rfind(part)  # `count` would miss one that overlaps another
