@@ -125,6 +125,12 @@ def test_wrong_expectations_never_touch_what_the_code_is_given() -> None:
     assert (found[1].edit.old, found[1].edit.new) == ('"out"', '"obt"')
 
 
+MORE = "from shop import cheapest, total\n" + "".join(
+    f"\n\ndef test_total_{n}():\n    assert total([{n}, 1]) == {n + 1}\n"
+    f"\n\ndef test_cheapest_{n}():\n    assert cheapest([{n}, 9]) == {n}\n"
+    for n in range(5)
+)
+
 lines = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n"]), max_size=12).map("".join)
 
 
@@ -153,7 +159,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     kits = cache_folder() / "kits"
     monkeypatch.setenv("LATIH_CACHE", str(tmp_path))
     (tmp_path / "kits").symlink_to(kits.resolve())
-    sdist(tmp_path, {SOURCE: RIGHT.encode(), TESTS: CASES.encode()})
+    sdist(tmp_path, {SOURCE: RIGHT.encode(), TESTS: CASES.encode(), "tests/test_more.py": MORE.encode()})
     return tmp_path
 
 
