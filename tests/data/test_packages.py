@@ -10,7 +10,7 @@ from latih.data import packages
 from latih.data.packages import Sdist, find_sdist, read_sdist
 
 
-def sdist(home: Path, files: dict[str, bytes], links: dict[str, str] = {}) -> Sdist:
+def sdist(home: Path, files: dict[str, bytes], links: dict[str, str] | None = None) -> Sdist:
     """Put an sdist `shop` 1.0 into the cache under `home`."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz") as archive:
@@ -18,7 +18,7 @@ def sdist(home: Path, files: dict[str, bytes], links: dict[str, str] = {}) -> Sd
             member = tarfile.TarInfo(f"shop-1.0/{name}")
             member.size = len(data)
             archive.addfile(member, io.BytesIO(data))
-        for name, target in links.items():
+        for name, target in (links or {}).items():
             member = tarfile.TarInfo(f"shop-1.0/{name}")
             member.type, member.linkname = tarfile.SYMTYPE, target
             archive.addfile(member)

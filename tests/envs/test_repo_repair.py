@@ -205,7 +205,7 @@ def test_an_episode_by_hand(task: Task) -> None:
         "error: old is empty": call("edit", path="x/y.txt", old="", new=""),
         "error: x/y.txt has 1 lines": call("read", path="x/y.txt", start=9),
         "error: 'path' is a required property": call("read"),
-        "error: unknown tool 'reed': did you mean 'read'?": call("reed"),
+        "error: unknown tool 'reed': did you mean 'read'": call("reed"),
     }
     for fault, action in faults.items():
         assert told(action).startswith(fault)
@@ -240,10 +240,10 @@ def test_calls_past_the_limit_end_the_episode_which_is_graded(task: Task) -> Non
 def test_tasks_are_built_into_a_file_that_trains(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = shop / "tasks.parquet"
     words = ["tasks", "build", "repo_repair", "--out", str(out), "--packages", "shop==1.0", "--count", "1"]
-    assert main([*words, "seed=3"]) == 0
+    assert main([*words, "seed=0"]) == 0
     assert "1 tasks in" in capsys.readouterr().out
     [made] = read_tasks(out, columns=("repo",))
-    assert [made] == list(build_tasks(1, ["shop==1.0"], seed=3)), "the same under a seed, and whole in Parquet"
+    assert [made] == list(build_tasks(1, ["shop==1.0"], seed=0)), "the same under a seed, and whole in Parquet"
     env = RepoRepair(tasks=str(out))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -269,7 +269,7 @@ def test_bad_requests_get_one_line(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_a_project_that_is_installed_here_is_refused(shop: Path, task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     (shop / "site" / "shop").mkdir(parents=True)
     monkeypatch.setattr("site.getsitepackages", lambda: [str(shop / "site")])
-    with pytest.raises(ConfigError, match="shop is installed in .* where the policy could read the answer"):
+    with pytest.raises(ConfigError, match=r"shop is installed in .* where the policy could read the answer"):
         RepoRepair().reset(seed=0, options={"task": task})
 
 

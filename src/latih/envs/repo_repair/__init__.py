@@ -2,8 +2,9 @@
 
 import functools
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from pydantic import Field, validate_call
@@ -27,10 +28,12 @@ MAX_LINE = 2000
 """Characters of a command."""
 
 
-def _tool(name: str, description: str, optional: dict[str, Any] = {}, **properties: dict[str, Any]) -> ToolSchema:
+def _tool(
+    name: str, description: str, optional: Mapping[str, Any] = MappingProxyType({}), **properties: dict[str, Any]
+) -> ToolSchema:
     parameters = {
         "type": "object",
-        "properties": properties | optional,
+        "properties": {**properties, **optional},
         "required": list(properties),
         "additionalProperties": False,
     }

@@ -7,6 +7,7 @@ does not is fail-to-pass, what still passes is pass-to-pass. Both must be there,
 """
 
 import hashlib
+import itertools
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +19,7 @@ from latih.envs.repo_repair.expectations import Canary, function_of, show_test, 
 from latih.envs.repo_repair.layout import Layout, lay_out
 from latih.envs.repo_repair.mutations import Bug, find_bugs
 from latih.envs.repo_repair.project import command, shown_command, visible_files
-from latih.rewards.repo import Edit, Form, RepoTask, Report, apply, pick, run_tests
+from latih.rewards.repo import Edit, Form, Report, RepoTask, apply, pick, run_tests
 from latih.sandbox import Limits, Workspace
 
 PACKAGES = ["inflection==0.5.1", "parse==1.22.4", "toolz==1.0.0", "parse==1.20.1..1.21.0"]
@@ -232,7 +233,7 @@ def _candidates(wanted: str, seed: int, bugs: int, progress: Progress) -> Iterat
         progress(str(exc))
         return
     if older:
-        candidates = [([], "release")]
+        candidates: list[tuple[list[Edit], str]] = [([], "release")]
     else:
         found = package.bugs()
         groups = [found[at : at + bugs] for at in range(0, len(found) - bugs + 1, bugs)]
@@ -244,14 +245,14 @@ def _candidates(wanted: str, seed: int, bugs: int, progress: Progress) -> Iterat
         seen.add(key)
         task = package.task(edits, kind)
         if isinstance(task, RepoTask):
-            yield Task(id=f"{name}-{older or tests.version}-{key}", repo=task.model_dump())  # type: ignore[call-arg]
+            yield Task(id=f"{name}-{older or tests.version}-{key}", repo=task.model_dump())
         elif older:
             progress(f"{package.name}: {task}")
 
 
 def _overlap(edits: Sequence[Edit]) -> bool:
     places = sorted((each.path, each.start, each.start + len(each.old)) for each in edits)
-    return any(a[0] == b[0] and b[1] < a[2] for a, b in zip(places, places[1:], strict=False))
+    return any(a[0] == b[0] and b[1] < a[2] for a, b in itertools.pairwise(places))
 
 
 def _key(edits: Sequence[Edit]) -> str:

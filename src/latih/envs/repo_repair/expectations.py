@@ -72,7 +72,7 @@ def show_test(source: str, function: str) -> tuple[str, set[str]]:
     shown = []
     for node in text.tree.body:
         if isinstance(node, ast.ClassDef) and node.name == outer:
-            start = min(text.starts[each.lineno - 1] for each in (node, *node.decorator_list))
+            start = text.starts[_first_line(node) - 1]
             head = text.source[start : text.starts[_first_line(node.body[0]) - 1]]
             shown.append(head + "\n\n".join(_whole(text, each) for each in _kept(node, inner)))
         elif wanted & set(_bound(node)) or _imports(node):
@@ -97,7 +97,7 @@ def _imports(node: ast.stmt) -> bool:
 
 def _first_line(node: ast.stmt) -> int:
     decorators = node.decorator_list if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
-    return min(each.lineno for each in (node, *decorators))
+    return min([node.lineno, *(each.lineno for each in decorators)])
 
 
 def _whole(text: Text, node: ast.stmt) -> str:
