@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from latih.core import ModelError
+from latih.core.cache import cache_folder
 from latih.models import source
-from latih.models.source import MARKER, cache_folder, check_folder, resolve_model
+from latih.models.source import MARKER, check_folder, resolve_model
 from latih.models.tokenizer import Tokenizer
 from tests.tiny import tiny_model
 

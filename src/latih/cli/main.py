@@ -66,8 +66,16 @@ def parser() -> argparse.ArgumentParser:
     exploits = commands.add_parser("exploits", help="try every known cheat on the verifiers, and on naive ones beside")
     exploits.add_argument("name", nargs="?", help="an environment or a verifier; all unless given")
 
+    tasks = commands.add_parser("tasks", help="build the tasks of an environment that makes its own")
+    tasks.add_argument("what", choices=["build"])
+    tasks.add_argument("env", help="such as repo_repair")
+    tasks.add_argument("overrides", nargs="*", metavar="key=value", help="options of its generator, such as seed=1")
+    tasks.add_argument("--out", required=True, metavar="FILE", help="a .parquet or .jsonl file")
+    tasks.add_argument("--count", type=int, default=100, help="how many; 100 unless given")
+    tasks.add_argument("--packages", default="", metavar="A,B==1.0", help="what to make them from")
+
     envs = commands.add_parser("envs", help="list the environments and recipes there are")
-    for each in (train, evaluate, baseline, exploits, envs):
+    for each in (train, evaluate, baseline, exploits, tasks, envs):
         each.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return top
 
@@ -124,6 +132,11 @@ def _run(args: argparse.Namespace) -> int:
         from latih.cli.exploits import exploits_command
 
         return exploits_command(args.name)
+    if args.command == "tasks":
+        from latih.cli.tasks import build_command
+
+        packages = [each for each in args.packages.split(",") if each]
+        return build_command(args.env, args.out, args.count, packages, args.overrides)
     from latih.cli.machine import set_threads
 
     set_threads()  # before torch is imported

@@ -1,0 +1,253 @@
+"""Repo repair: a real Python project with a bug, tools to find and mend it, and tests that the policy never sees."""
+
+import functools
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any
+
+from pydantic import Field, validate_call
+
+from latih.core import ConfigError, Message, Task, ToolCall, ToolSchema
+from latih.data import read_tasks
+from latih.envs.base import MessageEnv
+from latih.envs.registry import register
+from latih.envs.repo_repair.expert import mend
+from latih.envs.repo_repair.project import check_hidden, command, shown_command, visible_files
+from latih.envs.spaces import Item, message_of
+from latih.envs.tools import bad_call, tool_message
+from latih.rewards.repo import RepoTask, Verdict, broken, grade, solution
+from latih.sandbox import Workspace
+
+SYSTEM = "Mend the bug in this Python project. Edit its files with the tools. Then reply: Done."
+TASKS = Path(__file__).parent / "tasks.jsonl"
+MAX_WRITE = 1 << 18
+"""Characters of a file that the policy writes."""
+MAX_LINE = 2000
+"""Characters of a command."""
+
+
+def _tool(
+    name: str, description: str, optional: Mapping[str, Any] = MappingProxyType({}), **properties: dict[str, Any]
+) -> ToolSchema:
+    parameters = {
+        "type": "object",
+        "properties": {**properties, **optional},
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return ToolSchema(name=name, description=description, parameters=parameters)
+
+
+PATH = {"type": "string", "maxLength": 200}
+TEXT = {"type": "string", "maxLength": MAX_WRITE}
+TOOLS = (
+    _tool("run", "Run a shell command in the project.", cmd={"type": "string", "maxLength": MAX_LINE}),
+    _tool("read", "Show a file, from line `start` on.", {"start": {"type": "integer", "minimum": 1}}, path=PATH),
+    _tool("write", "Write a file.", path=PATH, text=TEXT),
+    _tool("edit", "Replace a text that a file holds exactly once.", path=PATH, old=TEXT, new=TEXT),
+)
+
+
+@functools.cache
+def tasks_of(path: str) -> list[Task]:
+    """The tasks of a file. Raises LatihError."""
+    return read_tasks(path, columns=("repo",))
+
+
+@register("repo_repair")
+class RepoRepair(MessageEnv):
+    """Mend the bug in a small Python project, with a shell and an editor, until hidden tests pass.
+
+    A message with tool calls is answered by a tool message for each; a bad call by one that says what is wrong. A
+    message without ends the episode, and so does, `truncated`, a call past `max_calls`. Then the declared sources,
+    and nothing else, are graded in a fresh sandbox (`latih.rewards.repo`):
+
+        R = [every fail-to-pass and every pass-to-pass test passes, and every wrong expectation fails]
+
+    Metrics: `solved`, `fail_to_pass`, `pass_to_pass`, `canaries` (fractions), `changed` (declared files that differ),
+    `tool_calls`, `bad_calls`. See docs/envs/repo_repair.md.
+    """
+
+    tools = TOOLS
+    policies = ("random", "expert")
+
+    @validate_call
+    def __init__(
+        self,
+        tasks: str = "",
+        max_calls: Annotated[int, Field(ge=1)] = 12,
+        output: Annotated[int, Field(ge=100)] = 3000,
+    ) -> None:
+        """Set the dials.
+
+        tasks: a file of tasks (.parquet or .jsonl) that `latih tasks build repo_repair` wrote. Empty: those of latih.
+        max_calls: tool calls that the policy may make in an episode.
+        output: characters of a tool's answer; of more, the middle is left out.
+        """
+        self.tasks = tasks or str(TASKS)
+        self.max_calls = max_calls
+        self.output = output
+        self.workspace: Workspace | None = None
+
+    @staticmethod
+    def build_tasks(
+        count: int,
+        packages: Sequence[str] = (),
+        seed: int = 0,
+        bugs: int = 1,
+        progress: Callable[[str], None] = lambda line: None,
+    ) -> Iterator[Task]:
+        """Tasks for `latih tasks build repo_repair`: see `latih.envs.repo_repair.build.build_tasks`."""
+        from latih.envs.repo_repair.build import PACKAGES, build_tasks
+
+        return build_tasks(count, packages or PACKAGES, seed, bugs, progress)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Item, dict[str, Any]]:
+        """Draw a task, or take the given one, and lay its project out in a workspace.
+
+        Raises LatihError where the sdist cannot be had, ConfigError where the task is none or the answer in sight.
+        """
+        super().reset(seed=seed, options=options)
+        self.close()
+        if self.task is None:
+            tasks = tasks_of(self.tasks)
+            self.task = tasks[self.np_random.integers(len(tasks))]
+        try:
+            self.repo = RepoTask.model_validate((self.task.model_extra or {}).get("repo"))
+        except ValueError as exc:
+            raise ConfigError(f"task {self.task.id!r} is no task of repo_repair: build it again ({exc})") from exc
+        check_hidden(self.repo)
+        self.broken = broken(self.repo)
+        self.workspace = Workspace(visible_files(self.repo))
+        self.calls = self.bad_calls = 0
+        self.over = False
+        self.plan: list[Message] | None = None
+        return [Message(role="system", content=SYSTEM), Message(role="user", content=self._describe())], {}
+
+    def step(self, action: Item) -> tuple[Item, float, bool, bool, dict[str, Any]]:
+        """Answer the tool calls, or grade. Raises RuntimeError after the end of the episode."""
+        if self.over:
+            raise RuntimeError("the episode is over: call reset first")
+        message = message_of(action)
+        if not message.tool_calls:
+            verdict = self._grade()
+            return "", verdict.score, True, False, self._end(verdict)
+        allowed = message.tool_calls[: self.max_calls - self.calls]
+        self.calls += len(allowed)
+        results: Item = [tool_message(call, self._call(call)) for call in allowed]
+        if len(allowed) < len(message.tool_calls):
+            verdict = self._grade()
+            return results, verdict.score, False, True, self._end(verdict)
+        return results, 0.0, False, False, {}
+
+    def close(self) -> None:
+        """Let go of the workspace."""
+        if self.workspace is not None:
+            self.workspace.close()
+            self.workspace = None
+
+    def scripted(self, name: str, rng: random.Random) -> str | Message:
+        """`expert` knows the right sources and edits towards them; `random` reads, runs and edits without aim."""
+        if name == "expert":
+            if self.plan is None:
+                self.plan = self._plan()
+            return self.plan.pop(0) if self.plan else "Done."
+        if name == "random":
+            return self._aimless(rng) if self.calls < self.max_calls and rng.random() < 0.75 else "Done."
+        return super().scripted(name, rng)
+
+    def _describe(self) -> str:
+        lines = {path: text.count(b"\n") for path, text in self.broken.items()}
+        files = ", ".join(f"{path} ({count} lines)" for path, count in lines.items())
+        return f"Files: {files}\nFails: {shown_command(self.repo)}\n{self.repo.failure}"
+
+    def _call(self, call: ToolCall) -> str:
+        fault = bad_call(call, self.tools)
+        if fault is None and isinstance(call.arguments, dict):
+            try:
+                return self._shorten(getattr(self, f"_{call.name}")(**call.arguments))
+            except (ValueError, FileNotFoundError) as exc:
+                fault = f"error: {exc}"[:300]
+        self.bad_calls += 1
+        return str(fault)
+
+    def _run(self, cmd: str) -> str:
+        if "\0" in cmd:
+            raise ValueError("a command holds no NUL")
+        result = command(self._place, self.repo.roots, cmd)
+        told = result.stdout.decode(errors="replace")
+        return f"{told}\n[{'timed out' if result.timed_out else f'exit code {result.code}'}]".strip()
+
+    def _read(self, path: str, start: int = 1) -> str:
+        lines = self._text(path).splitlines(keepends=True)
+        if lines and start > len(lines):
+            raise ValueError(f"{path} has {len(lines)} lines")
+        return "".join(lines[start - 1 :])
+
+    def _write(self, path: str, text: str) -> str:
+        self._place.write(path, text.encode(errors="replace"))
+        return "written"
+
+    def _edit(self, path: str, old: str, new: str) -> str:
+        before = self._text(path)
+        if not old or (count := before.count(old)) != 1:
+            raise ValueError("old is empty" if not old else f"{path} holds old {count} times, not once")
+        return self._write(path, before.replace(old, new)).replace("written", "edited")
+
+    def _text(self, path: str) -> str:
+        return self._place.read(path, MAX_WRITE * 4).decode(errors="replace")
+
+    @property
+    def _place(self) -> Workspace:
+        assert self.workspace is not None  # reset made it
+        return self.workspace
+
+    def _shorten(self, text: str) -> str:
+        if len(text) <= self.output:
+            return text
+        half = self.output // 2
+        return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
+
+    def _grade(self) -> Verdict:
+        self.files = self._place.files()
+        return grade(self.repo, self.files)
+
+    def _end(self, verdict: Verdict) -> dict[str, Any]:
+        self.over = True
+        self.close()
+        metrics = {
+            "solved": verdict.score,
+            "fail_to_pass": verdict.fail_to_pass,
+            "pass_to_pass": verdict.pass_to_pass,
+            "canaries": verdict.canaries,
+            "changed": float(sum(self.files.get(path) != text for path, text in self.broken.items())),
+            "tool_calls": float(self.calls),
+            "bad_calls": float(self.bad_calls),
+        }
+        return {"metrics": metrics}
+
+    def _plan(self) -> list[Message]:
+        test = _ask("run", cmd=shown_command(self.repo))
+        mending = mend(self.broken, solution(self.repo))
+        edits = [_ask(name, **arguments) for name, arguments in mending]
+        looks = [_ask("read", path=str(mending[0][1]["path"])), test] if mending else []
+        return [*looks, *edits, test] if len(looks) + len(edits) < self.max_calls else edits[: self.max_calls]
+
+    def _aimless(self, rng: random.Random) -> Message:
+        path = rng.choice(sorted(self.broken))
+        text = self._text(path) if path in self._place.files() else ""
+        lines = text.splitlines(keepends=True)
+        once = [line for line in lines if line.strip() and text.count(line) == 1]
+        match rng.randrange(3):
+            case 0 if once:
+                line = rng.choice(once)
+                return _ask("edit", path=path, old=line, new=rng.choice(["", line.rstrip("\n") + "  #\n"]))
+            case 1:
+                return _ask("run", cmd=rng.choice(["ls", f"wc -l {path}", shown_command(self.repo)]))
+        return _ask("read", path=path, start=rng.randint(1, max(1, len(lines))))
+
+
+def _ask(name: str, **arguments: Any) -> Message:
+    return Message(role="assistant", tool_calls=[ToolCall(name=name, arguments=arguments)])

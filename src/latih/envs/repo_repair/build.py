@@ -1,0 +1,260 @@
+"""The generator of tasks: bugs put into a package, or an older release of it, and the tests that tell.
+
+For each package: fetch the sdist; run its tests twice and keep those that pass both times; find wrong expectations
+that the right code fails. For each candidate, a random bug or the older release: run the tests; what passed and now
+does not is fail-to-pass, what still passes is pass-to-pass. Both must be there, at least two test functions must fail
+(one is shown, the others stay hidden), and the forms (`latih.rewards.repo`) must come out right on the right code.
+"""
+
+import hashlib
+import itertools
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from latih.core import LatihError, Task, derive_seed
+from latih.data.packages import KIT, Sdist, find_sdist, read_sdist
+from latih.envs.repo_repair.expectations import Canary, function_of, show_test, wrong_expectations
+from latih.envs.repo_repair.layout import Layout, lay_out
+from latih.envs.repo_repair.mutations import Bug, find_bugs
+from latih.envs.repo_repair.project import command, shown_command, visible_files
+from latih.rewards.repo import Edit, Form, Report, RepoTask, apply, pick, run_tests
+from latih.sandbox import Limits, Workspace
+
+PACKAGES = ["inflection==0.5.1", "parse==1.22.4", "toolz==1.0.0", "parse==1.20.1..1.21.0"]
+"""Small, without dependencies, and with tests in their sdists: MIT, MIT, BSD."""
+SLOW = 30.0
+"""Seconds that a package's tests may take."""
+CHANGES = 5
+"""Wrong expectations in a form, at most."""
+ROUNDS = 3
+"""Times that a place for a wrong expectation is looked for in each test function."""
+TABLES = 6
+"""Tables of a package that are tried."""
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A wrong expectation, and the test functions that fail by it."""
+
+    canary: Canary
+    functions: frozenset[str]
+
+
+class Package:
+    """A package whose tests run here."""
+
+    def __init__(self, code: Sdist, tests: Sdist, seed: int) -> None:
+        """Run its tests. Raises LatihError where they are no use, or cannot be had."""
+        self.code, self.tests = code, tests
+        self.rng = random.Random(derive_seed(seed, code.package, code.version, tests.version))
+        self.files = read_sdist(tests)
+        self.layout = lay_out(self.files)
+        older = lay_out(read_sdist(code))
+        self.sources = sorted({*self.layout.sources, *older.sources})
+        if not self.layout.sources or not self.layout.test_files:
+            raise LatihError(f"{self.name}: no sources or no tests in its sdist: take another package")
+        right = self.run(pick(self.files, self.sources))
+        again = self.run(pick(self.files, self.sources))
+        self._other = right.outcomes | again.outcomes
+        both = right.outcomes.items() & again.outcomes.items()
+        self.passing = {id for id, outcome in both if outcome == "passed"}
+        self.limits = Limits(wall=5 + 4 * right.seconds, cpu=5 + 4 * right.seconds, memory=1024, output=8 << 20)
+        if len(self.passing) < 5 or max(right.seconds, again.seconds) > SLOW:
+            raise LatihError(
+                f"{self.name}: {len(self.passing)} tests pass in {right.seconds:.1f} s; at least 5 in {SLOW:.0f} s "
+                "are needed: take another package"
+            )
+        self.wrong = self._find_wrong()
+
+    @property
+    def name(self) -> str:
+        """Package and release, or releases."""
+        older = "" if self.code == self.tests else f"{self.code.version}.."
+        return f"{self.tests.package} {older}{self.tests.version}"
+
+    def run(self, sources: dict[str, bytes], edits: Sequence[Edit] = (), limits: Limits | None = None) -> Report:
+        """Run its tests, with edits made to them, against sources."""
+        lay: Layout = self.layout
+        tests = apply(pick(self.files, lay.support), edits)
+        code = pick(self.files, lay.fixed) | sources
+        return run_tests(code, tests, lay.roots, lay.test_files, limits or Limits(wall=60, cpu=60, memory=1024))
+
+    def bugs(self) -> list[Bug]:
+        """Every bug there is to make, in random order."""
+        found = []
+        files = read_sdist(self.code)
+        for path in self.layout.sources:
+            if not re.search(r"(^|/)_?(version|__main__|compat\w*)\.py$", path):
+                found += find_bugs(path, files[path].decode(), self.rng)
+        self.rng.shuffle(found)
+        return found
+
+    def task(self, edits: Sequence[Edit], kind: str) -> RepoTask | str:
+        """The task that a bug makes, or why it makes none."""
+        sources = apply(pick(read_sdist(self.code), self.sources), edits)
+        report = self.run(sources, limits=self.limits)
+        f2p = sorted(id for id in self.passing if report.outcomes.get(id) != "passed")
+        p2p = sorted(self.passing - {*f2p})
+        failing = sorted({function_of(id) for id in f2p})
+        if report.forged or len(failing) < 2 or len(p2p) < 3 * len(f2p):
+            return "no test fails" if not f2p else "one test function fails" if len(failing) < 2 else "too much fails"
+        task = RepoTask(
+            code=self.code,
+            tests=self.tests,
+            bug=list(edits),
+            roots=self.layout.roots,
+            sources=self.sources,
+            fixed=self.layout.fixed,
+            support=self.layout.support,
+            test_files=self.layout.test_files,
+            fail_to_pass=f2p,
+            pass_to_pass=p2p,
+            forms=[],
+            shown=f2p[0],
+            kind=kind,
+        )
+        shown = sorted(failing, key=lambda each: len(self._shown(each)[0]))[:3]
+        for function in shown:
+            id = next(id for id in f2p if function_of(id) == function)
+            each = self._with_forms(task.model_copy(update={"shown": id}), failing)
+            if each and (failure := self._failure(each)):
+                return each.model_copy(update={"failure": failure})
+        return "no test can be shown by itself, or no wrong expectations for the others"
+
+    def _shown(self, function: str) -> tuple[str, set[str]]:
+        path, _, name = function.partition("::")
+        return show_test(self.files[path].decode(), name)
+
+    def _find_wrong(self) -> list[Wrong]:
+        """Wrong expectations that the right code fails, one for a region at most."""
+        right = pick(self.files, self.sources)
+        found: dict[tuple[str, str], Wrong] = {}
+        for number in range(ROUNDS):
+            tried = [
+                canary
+                for path in self.layout.test_files
+                for canary in wrong_expectations(path, self.files[path].decode(), self.rng)
+                if (path, canary.region) not in found
+            ]
+            tables = [each for each in tried if each.is_table][:TABLES] if number == 0 else []
+            lone = [each for each in tried if not each.is_table]
+            for group in ([lone] if lone else []) + [[each] for each in tables]:
+                outcomes = self.run(right, [each.edit for each in group]).outcomes
+                failed = {function_of(id) for id in self._news(outcomes)}
+                for each in group:
+                    own = f"{each.edit.path}::{each.region}"
+                    functions = failed if each.is_table else failed & {own}
+                    if functions:
+                        found[each.edit.path, each.region] = Wrong(each, frozenset(functions))
+        return list(found.values())
+
+    def _news(self, outcomes: dict[str, str]) -> set[str]:
+        """The ids that fail, and pass or do not exist where nothing is changed."""
+        known = {id for id, outcome in self._other.items() if outcome != "passed"}
+        return {id for id, outcome in outcomes.items() if outcome == "failed"} - known
+
+    def _with_forms(self, task: RepoTask, failing: Sequence[str]) -> RepoTask | None:
+        """The task with two forms that come out right on the right code. None where there are none."""
+        path = task.shown.partition("::")[0]
+        kept = self._shown(function_of(task.shown))[1]
+        usable = [
+            each
+            for each in self.wrong
+            if function_of(task.shown) not in each.functions
+            and not (each.canary.edit.path == path and each.canary.region in kept)
+        ]
+        self.rng.shuffle(usable)
+        telling = [each for each in usable if each.functions & {*failing}]
+        others = [each for each in usable if not each.functions & {*failing}]
+        # What tells goes to one form or the other, so each such test is somewhere as it was.
+        halves = (telling[::2] + others[1::2], telling[1::2] + others[::2])
+        forms = [self._form([each.canary.edit for each in half[:CHANGES]]) for half in halves]
+        if not telling or None in forms:
+            return None
+        return task.model_copy(update={"forms": forms})
+
+    def _form(self, edits: Sequence[Edit]) -> Form | None:
+        outcomes = self.run(pick(self.files, self.sources), edits).outcomes if edits else {}
+        failing = sorted(self._news(outcomes))
+        gone = sorted(self.passing - outcomes.keys())
+        passed = {id for id, outcome in outcomes.items() if outcome == "passed"}
+        if not failing or self.passing - {*failing, *gone} - passed:
+            return None
+        return Form(edits=list(edits), failing=failing, gone=gone)
+
+    def _failure(self, task: RepoTask) -> str | None:
+        """What pytest says of the shown test. None where it does not fail alone, or the right code fails it too."""
+        files = visible_files(task)
+        with Workspace(files) as workspace:
+            told = command(workspace, task.roots, shown_command(task), self.limits)
+        with Workspace(files | pick(self.files, self.sources)) as workspace:
+            right = command(workspace, task.roots, shown_command(task), self.limits)
+        lines = [line[1:].strip() for line in told.stdout.decode(errors="replace").splitlines() if line[:2] == "E "]
+        if told.code != 1 or right.code != 0 or not lines:
+            return None
+        return "\n".join(lines[:4])[:400]
+
+
+def build_tasks(
+    count: int, packages: Sequence[str] = PACKAGES, seed: int = 0, bugs: int = 1, progress: Progress = lambda line: None
+) -> Iterator[Task]:
+    """Tasks as they are found, `count` of them or fewer, evenly from all packages; each of `bugs` bugs at once.
+
+    A package is `name`, `name==version`, or `name==older..newer` for one task from two releases. Raises LatihError for
+    one that the index does not have; one whose tests are no use here is passed over, and `progress` told.
+    """
+    sources = [_candidates(each, seed, bugs, progress) for each in packages]
+    made = 0
+    while sources and made < count:
+        for source in list(sources):
+            task = next(source, None)
+            if task is None:
+                sources.remove(source)
+            elif made < count:
+                made += 1
+                progress(f"{made}/{count} {task.id}")
+                yield task
+
+
+def _candidates(wanted: str, seed: int, bugs: int, progress: Progress) -> Iterator[Task]:
+    name, _, version = wanted.partition("==")
+    if name.lower().replace("_", "-") in {each.partition("==")[0] for each in KIT}:
+        raise LatihError(f"{name} is part of the test kit, which the policy can read: take another package")
+    older, _, newer = version.rpartition("..")
+    tests = find_sdist(name, newer or None)
+    code = find_sdist(name, older) if older else tests
+    try:
+        package = Package(code, tests, seed)
+    except LatihError as exc:
+        progress(str(exc))
+        return
+    if older:
+        candidates: list[tuple[list[Edit], str]] = [([], "release")]
+    else:
+        found = package.bugs()
+        groups = [found[at : at + bugs] for at in range(0, len(found) - bugs + 1, bugs)]
+        candidates = [([bug.edit for bug in group], " + ".join(bug.kind for bug in group)) for group in groups]
+    seen = set()
+    for edits, kind in candidates:
+        if _overlap(edits) or (key := _key(edits)) in seen:
+            continue
+        seen.add(key)
+        task = package.task(edits, kind)
+        if isinstance(task, RepoTask):
+            yield Task(id=f"{name}-{older or tests.version}-{key}", repo=task.model_dump())
+        elif older:
+            progress(f"{package.name}: {task}")
+
+
+def _overlap(edits: Sequence[Edit]) -> bool:
+    places = sorted((each.path, each.start, each.start + len(each.old)) for each in edits)
+    return any(a[0] == b[0] and b[1] < a[2] for a, b in itertools.pairwise(places))
+
+
+def _key(edits: Sequence[Edit]) -> str:
+    text = "\n".join(each.model_dump_json() for each in edits)
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -1,0 +1,27 @@
+"""How repairs are often graded: the tests are copied into the policy's own folder, and pytest's word is taken."""
+
+from collections.abc import Mapping
+
+from latih.data.packages import test_kit
+from latih.sandbox import Limits, Workspace, run
+
+COMMAND = 'PYTHONPATH="{kit}:$PWD" PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 python -m pytest -q tests'
+
+
+def run_in_place(workspace: Workspace, tests: Mapping[str, bytes], limits: Limits) -> dict[str, bool]:
+    """Whether pytest leaves with 0 (`exit code`), and whether it `printed` that tests passed and none failed.
+
+    `own tests`: the exit code with the tests as the policy left them. Raises SandboxError, LatihError without a kit.
+    """
+    kit = test_kit()
+    shell = ["sh", "-c", COMMAND.format(kit=kit)]
+    own = run(shell, workspace=workspace, limits=limits, read_only=[kit])
+    for name, text in tests.items():
+        workspace.write(name, text)
+    result = run(shell, workspace=workspace, limits=limits, read_only=[kit])
+    said = result.stdout.decode(errors="replace")
+    return {
+        "exit code": result.code == 0,
+        "printed": " passed" in said and "failed" not in said and "error" not in said.lower(),
+        "own tests": own.code == 0,
+    }

@@ -1,0 +1,75 @@
+import hashlib
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from latih.core import LatihError
+from latih.data import packages
+from latih.data.packages import Sdist, find_sdist, read_sdist
+
+
+def sdist(home: Path, files: dict[str, bytes], links: dict[str, str] | None = None) -> Sdist:
+    """Put an sdist `shop` 1.0 into the cache under `home`."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        for name, data in files.items():
+            member = tarfile.TarInfo(f"shop-1.0/{name}")
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+        for name, target in (links or {}).items():
+            member = tarfile.TarInfo(f"shop-1.0/{name}")
+            member.type, member.linkname = tarfile.SYMTYPE, target
+            archive.addfile(member)
+    made = Sdist(package="shop", version="1.0", sha256=hashlib.sha256(stream.getvalue()).hexdigest())
+    place = home / "sdists" / f"shop-1.0-{made.sha256[:12]}.tar.gz"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(stream.getvalue())
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LATIH_CACHE", str(tmp_path))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", "")
+
+
+def test_what_is_cached_needs_no_index(tmp_path: Path) -> None:
+    made = sdist(tmp_path, {"shop.py": b"x = 1\n", "PKG-INFO": b""}, links={"link.py": "shop.py"})
+    assert read_sdist(made) == {"shop.py": b"x = 1\n", "PKG-INFO": b""}
+    assert find_sdist("shop", "1.0") == made
+
+
+def test_a_changed_file_is_not_used(tmp_path: Path) -> None:
+    made = sdist(tmp_path, {"shop.py": b"x = 1\n"})
+    [file] = (tmp_path / "sdists").iterdir()
+    file.write_bytes(file.read_bytes() + b"\0")
+    with pytest.raises(LatihError, match="is damaged"):
+        read_sdist(made)
+
+
+def test_large_files_are_left_out_and_bad_paths_refused(tmp_path: Path) -> None:
+    made = sdist(tmp_path, {"big.bin": b"\0" * (packages.MAX_FILE + 1), "a.py": b""})
+    assert read_sdist(made) == {"a.py": b""}
+    (tmp_path / "other").mkdir()
+    made = sdist(tmp_path / "other", {"../../evil.py": b""})
+    (next((tmp_path / "other" / "sdists").iterdir())).rename(next((tmp_path / "sdists").iterdir()).parent / "x")
+    content = (tmp_path / "sdists" / "x").read_bytes()
+    with pytest.raises(LatihError, match="leaves its folder"):
+        packages._members(content, "shop")
+
+
+def test_what_cannot_be_had_gets_one_line() -> None:
+    for ask in (
+        lambda: find_sdist("no-such-package-of-latih"),
+        lambda: read_sdist(Sdist(package="no-such-package-of-latih", version="1", sha256="0" * 64)),
+    ):
+        with pytest.raises(
+            LatihError, match="cannot fetch the source distribution of no-such-package-of-latih"
+        ) as caught:
+            ask()
+        assert "\n" not in str(caught.value)
+    with pytest.raises(LatihError, match="is no package's name"):
+        find_sdist("--extra-index-url=x")

@@ -1,0 +1,326 @@
+import ast
+import random
+import warnings
+from pathlib import Path
+
+import pytest
+from gymnasium.utils.env_checker import check_env
+from hypothesis import given
+from hypothesis import strategies as st
+
+from latih.cli.main import main
+from latih.core import ConfigError, LatihError, Message, Task, ToolCall
+from latih.core.cache import cache_folder
+from latih.data import read_tasks
+from latih.data.packages import read_sdist
+from latih.data.packages import test_kit as kit
+from latih.envs import messages_of
+from latih.envs.repo_repair import TASKS, RepoRepair
+from latih.envs.repo_repair.build import build_tasks
+from latih.envs.repo_repair.expectations import show_test, wrong_expectations
+from latih.envs.repo_repair.expert import mend
+from latih.envs.repo_repair.layout import lay_out
+from latih.envs.repo_repair.mutations import find_bugs
+from latih.rewards.arenas.repo import CASES, RIGHT, SOURCE, TESTS
+from latih.rewards.repo import RepoTask, apply
+from tests.data.test_packages import sdist
+from tests.envs.playing import play
+
+BUNDLED = read_tasks(TASKS, columns=("repo",))
+
+
+# The generator's parts ------------------------------------------------------------------------------------------------
+
+
+def test_bugs_by_hand() -> None:
+    source = "def f(a, b):\n    if a < b:\n        return a - 1\n    return [a] if not b else a.lower()\n"
+    bugs = find_bugs("m.py", source, random.Random(0))
+    assert [(bug.kind, bug.edit.old, bug.edit.new) for bug in bugs] == [
+        ("wrong variable", "a", "b"),
+        ("comparison", " < ", " <= "),
+        ("wrong variable", "b", "a"),
+        ("dropped branch", "return a - 1", "pass"),
+        ("dropped return", "return a - 1", "a - 1"),
+        ("swapped", "a - 1", "1 - a"),
+        ("wrong variable", "a", "b"),
+        ("arithmetic", " - ", " + "),
+        ("constant", "1", "0"),
+        ("constant", "1", "2"),
+        ("dropped return", "return [a] if not b else a.lower()", "[a] if not b else a.lower()"),
+        ("wrong variable", "a", "b"),
+        ("condition", "not b", "b"),
+        ("wrong variable", "b", "a"),
+        ("wrong variable", "a", "b"),
+        ("wrong name", "lower", "upper"),
+    ]
+
+
+def test_bugs_fit_the_text_and_leave_python() -> None:
+    for path in (Path(ast.__file__), Path(random.__file__)):
+        text = path.read_text(encoding="utf-8")
+        bugs = find_bugs("m.py", text, random.Random(1))
+        assert len(bugs) > 300
+        assert bugs == find_bugs("m.py", text, random.Random(1))
+        for bug in random.Random(2).sample(bugs, 40):
+            changed = apply({"m.py": text.encode()}, [bug.edit])["m.py"].decode()
+            assert changed != text
+            ast.parse(changed)
+
+
+def test_no_bugs_where_nothing_runs() -> None:
+    source = 'def f(a: "1 < 2" = None) -> 3:\n    """1 < 2"""\n    x: int = 5\nif __name__ == "__main__":\n    f(1)\n'
+    assert find_bugs("m.py", source, random.Random(0)) == []
+    assert find_bugs("m.py", "x = (", random.Random(0)) == []
+    assert [bug.edit.start for bug in find_bugs("m.py", "é = 'é' < x\n", random.Random(0))] == [7]
+
+
+def test_layout() -> None:
+    names = ["setup.py", "shop/__init__.py", "shop/data.json", "shop/tests/test_a.py", "shop/tests/a.txt"]
+    lay = lay_out(dict.fromkeys([*names, "docs/conf.py", "test_b.py", "README.md", "one.py"], b""))
+    assert (lay.roots, lay.sources, lay.fixed) == (["."], ["one.py", "shop/__init__.py"], ["shop/data.json"])
+    assert lay.test_files == ["shop/tests/test_a.py", "test_b.py"]
+    assert lay.support == ["shop/tests/a.txt", "shop/tests/test_a.py", "test_b.py"]
+    lay = lay_out(dict.fromkeys(["src/p/__init__.py", "src/p/a.py", "tests/test_a.py", "p/x.py"], b""))
+    assert (lay.roots, lay.sources) == (["src"], ["src/p/__init__.py", "src/p/a.py"])
+
+
+MODULE = """import shop
+
+TABLE = (("ox", "oxen"),)
+OTHER = 5
+
+
+def helper():
+    return OTHER
+
+
+def test_a():
+    assert shop.f("in") == "out"
+
+
+class TestB:
+    size = 3
+
+    def test_b(self):
+        assert shop.g(helper()) == self.size
+
+    def test_c(self):
+        assert shop.f(TABLE) == shop.f(1)
+"""
+
+
+def test_one_test_is_shown_with_what_it_needs() -> None:
+    shown, kept = show_test(MODULE, "TestB::test_b")
+    assert kept == {"TestB::test_b", "helper", "OTHER"}
+    assert [type(each).__name__ for each in ast.parse(shown).body] == ["Import", "Assign", "FunctionDef", "ClassDef"]
+    assert "test_a" not in shown
+    assert "test_c" not in shown
+    assert "TABLE" not in shown
+    assert show_test(MODULE, "test_a")[1] == {"test_a"}
+
+
+def test_wrong_expectations_never_touch_what_the_code_is_given() -> None:
+    found = wrong_expectations("t.py", MODULE, random.Random(0))
+    assert [(each.region, each.is_table) for each in found] == [("TABLE", True), ("test_a", False)]
+    assert (found[1].edit.old, found[1].edit.new) == ('"out"', '"obt"')
+
+
+MORE = "from shop import cheapest, total\n" + "".join(
+    f"\n\ndef test_total_{n}():\n    assert total([{n}, 1]) == {n + 1}\n"
+    f"\n\ndef test_cheapest_{n}():\n    assert cheapest([{n}, 9]) == {n}\n"
+    for n in range(5)
+)
+
+lines = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n"]), max_size=12).map("".join)
+
+
+@given(lines, lines)
+def test_the_experts_edits_lead_to_the_right_text(old: str, new: str) -> None:
+    text = old
+    for name, arguments in mend({"a": old.encode()}, {"a": new.encode()}):
+        if name == "write":
+            text = arguments["text"]
+        else:
+            assert text.count(arguments["old"]) == 1
+            text = text.replace(arguments["old"], arguments["new"])
+    assert text == new
+
+
+# The env, on a package made here --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache that holds the shop of the exploit gym as an sdist, and the test kit."""
+    try:
+        kit()
+    except LatihError as exc:
+        pytest.skip(f"the test kit cannot be had: {exc}")
+    kits = cache_folder() / "kits"
+    monkeypatch.setenv("LATIH_CACHE", str(tmp_path))
+    (tmp_path / "kits").symlink_to(kits.resolve())
+    sdist(tmp_path, {SOURCE: RIGHT.encode(), TESTS: CASES.encode(), "tests/test_more.py": MORE.encode()})
+    return tmp_path
+
+
+@pytest.fixture
+def task(shop: Path) -> Task:
+    """The shop with a bug that the generator found."""
+    [task] = build_tasks(1, ["shop==1.0"], seed=0)
+    return task
+
+
+def call(name: str, **arguments: object) -> Message:
+    return Message(role="assistant", tool_calls=[ToolCall(id="c", name=name, arguments=arguments)])
+
+
+@pytest.mark.slow
+def test_an_episode_by_hand(task: Task) -> None:
+    repo = RepoTask.model_validate(task.repo)  # type: ignore[attr-defined]
+    env = RepoRepair(max_calls=20, output=400)
+    (system, user), info = env.reset(seed=0, options={"task": task})
+    assert (system.role, user.role, info) == ("system", "user", {})
+    assert f"{SOURCE} (17 lines)" in user.text
+    assert repo.failure in user.text
+    assert len(repo.fail_to_pass) >= 2
+    assert all({*form.failing}.isdisjoint([repo.shown]) for form in repo.forms)
+
+    def told(action: Message) -> str:
+        [result], reward, terminated, truncated, _ = env.step(action)
+        assert (reward, terminated, truncated, result.tool_call_id) == (0.0, False, False, "c")
+        return str(result.text)
+
+    assert told(call("run", cmd="ls -A; ls -A tests; exit 3")) == "shop\ntests\ntest_shop.py\n\n[exit code 3]"
+    assert told(call("read", path=SOURCE, start=4)).startswith("def total(prices):\n")
+    assert told(call("read", path=TESTS)).count("def test_") == 1
+    assert "1 failed" in told(call("run", cmd="python -m pytest -q tests"))
+    assert told(call("write", path="x/y.txt", text="é")) == "written"
+    assert told(call("edit", path="x/y.txt", old="é", new="ab")) == "edited"
+    assert told(call("run", cmd="cat x/y.txt")) == "ab\n[exit code 0]"
+    assert "characters left out" in told(call("run", cmd="seq 1000"))
+    faults = {
+        "error: absent.py is no regular file": call("read", path="absent.py"),
+        "error: '../up' is no relative name": call("write", path="../up", text=""),
+        "error: x/y.txt holds old 0 times": call("edit", path="x/y.txt", old="z", new=""),
+        "error: old is empty": call("edit", path="x/y.txt", old="", new=""),
+        "error: x/y.txt has 1 lines": call("read", path="x/y.txt", start=9),
+        "error: 'path' is a required property": call("read"),
+        "error: unknown tool 'reed': did you mean 'read'": call("reed"),
+    }
+    for fault, action in faults.items():
+        assert told(action).startswith(fault)
+    assert told(call("write", path=SOURCE, text=RIGHT)) == "written"
+    _, reward, terminated, truncated, info = env.step("Done.")
+    assert (reward, terminated, truncated) == (1.0, True, False)
+    assert info["metrics"] == {
+        "solved": 1.0,
+        "fail_to_pass": 1.0,
+        "pass_to_pass": 1.0,
+        "canaries": 1.0,
+        "changed": 1.0,
+        "tool_calls": 16.0,
+        "bad_calls": 7.0,
+    }
+    with pytest.raises(RuntimeError, match="call reset first"):
+        env.step("Done.")
+
+
+@pytest.mark.slow
+def test_calls_past_the_limit_end_the_episode_which_is_graded(task: Task) -> None:
+    env = RepoRepair(max_calls=1)
+    env.reset(seed=0, options={"task": task})
+    right = call("write", path=SOURCE, text=RIGHT)
+    action = right.model_copy(update={"tool_calls": [*right.tool_calls, *call("read", path=SOURCE).tool_calls]})
+    results, reward, terminated, truncated, _ = env.step(action)
+    assert [each.text for each in results] == ["written"]
+    assert (reward, terminated, truncated) == (1.0, False, True)
+
+
+@pytest.mark.slow
+def test_tasks_are_built_into_a_file_that_trains(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = shop / "tasks.parquet"
+    words = ["tasks", "build", "repo_repair", "--out", str(out), "--packages", "shop==1.0", "--count", "1"]
+    assert main([*words, "seed=0"]) == 0
+    assert "1 tasks in" in capsys.readouterr().out
+    [made] = read_tasks(out, columns=("repo",))
+    assert [made] == list(build_tasks(1, ["shop==1.0"], seed=0)), "the same under a seed, and whole in Parquet"
+    env = RepoRepair(tasks=str(out))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(env)
+    assert play(env, "expert", 0).reward == 1.0
+    assert play(env, "random", 0).reward == 0.0
+
+
+def test_bad_requests_get_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tasks", "build", "tic_tac_toe", "--out", "x.parquet"]) == 2
+    assert "tic_tac_toe builds no tasks; these do: repo_repair" in capsys.readouterr().err
+    assert main(["tasks", "build", "repo_repair", "--out", "x.csv"]) == 2
+    assert "neither .parquet nor .jsonl" in capsys.readouterr().err
+    assert main(["tasks", "build", "repo_repair", "--out", "x.jsonl", "bug=2"]) == 2
+    assert "no dial 'bug': did you mean 'bugs'?" in capsys.readouterr().err
+    with pytest.raises(LatihError, match="pluggy is part of the test kit"):
+        list(build_tasks(1, ["pluggy"]))
+    with pytest.raises(ConfigError, match="is no task of repo_repair"):
+        RepoRepair().reset(seed=0, options={"task": Task(id="a", prompt="?")})
+
+
+@pytest.mark.slow
+def test_a_project_that_is_installed_here_is_refused(shop: Path, task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    (shop / "site" / "shop").mkdir(parents=True)
+    monkeypatch.setattr("site.getsitepackages", lambda: [str(shop / "site")])
+    with pytest.raises(ConfigError, match=r"shop is installed in .* where the policy could read the answer"):
+        RepoRepair().reset(seed=0, options={"task": task})
+
+
+# The bundled tasks ----------------------------------------------------------------------------------------------------
+
+
+def test_bundled_tasks_hold_no_code_but_their_edits() -> None:
+    assert len(BUNDLED) >= 3
+    for each in BUNDLED:
+        repo = RepoTask.model_validate(each.repo)  # type: ignore[attr-defined]
+        edits = [*repo.bug, *(edit for form in repo.forms for edit in form.edits)]
+        assert all(len(edit.old) < 200 for edit in edits)
+        for form in repo.forms:
+            assert form.failing
+            assert repo.shown not in {*form.failing, *form.gone}
+        hidden = {*repo.fail_to_pass} - {repo.shown}
+        assert hidden & {id for form in repo.forms for id in (*form.failing, *form.gone)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", BUNDLED, ids=lambda task: task.id)
+def test_the_expert_solves_the_bundled_tasks_and_nobody_else(task: Task) -> None:
+    repo = RepoTask.model_validate(task.repo)  # type: ignore[attr-defined]
+    try:
+        kit()
+        read_sdist(repo.code)
+        read_sdist(repo.tests)
+    except LatihError as exc:
+        pytest.skip(f"the sdist cannot be had: {exc}")
+    env = RepoRepair(max_calls=4)
+
+    def reward(policy: str) -> float:
+        rng = random.Random(0)
+        observation, _ = env.reset(seed=0, options={"task": task})
+        while True:
+            action = (
+                {"empty": "", "echo": messages_of(observation)[-1].text}.get(policy)
+                if policy
+                in (
+                    "empty",
+                    "echo",
+                )
+                else env.scripted(policy, rng)
+            )
+            observation, paid, terminated, truncated, _ = env.step(action)
+            if terminated or truncated:
+                return float(paid)
+
+    assert {policy: reward(policy) for policy in ("expert", "random", "empty", "echo")} == {
+        "expert": 1.0,
+        "random": 0.0,
+        "empty": 0.0,
+        "echo": 0.0,
+    }

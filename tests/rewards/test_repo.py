@@ -1,0 +1,107 @@
+import json
+
+import pytest
+
+from latih.core import LatihError
+from latih.data.packages import test_kit as kit
+from latih.rewards import repo
+from latih.rewards.arenas.repo import BROKEN, CASES, LIMITS, RIGHT, SOURCE, TESTS, Shop
+from latih.rewards.repo import Edit, Verdict, apply, grade
+
+TASK = Shop.task
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _kit() -> None:
+    try:
+        kit()
+    except LatihError as exc:
+        pytest.skip(f"the test kit cannot be had: {exc}")
+
+
+def graded(files: dict[str, bytes]) -> Verdict:
+    return grade(TASK, files, LIMITS, origin={TESTS: CASES.encode()})
+
+
+def test_edits_count_in_the_text_as_given() -> None:
+    edits = [Edit(path="a", start=0, old="x", new="long"), Edit(path="a", start=5, old="é", new="")]
+    assert apply({"a": "x = 'é'".encode(), "b": b""}, edits) == {"a": b"long = ''", "b": b""}
+    with pytest.raises(LatihError, match="a: an edit of the task does not fit the file"):
+        apply({"a": b"y = 'e'"}, edits)
+    with pytest.raises(LatihError, match="does not fit"):
+        apply({}, edits)
+
+
+def line(**record: object) -> bytes:
+    return json.dumps(record).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [
+        b"5 passed\n",
+        b"[1]\n",
+        b"[" * 100000 + b"\n",
+        line(id="a", outcome="passed"),
+        line(nonce="other", id="a", outcome="passed"),
+        line(nonce="n", id="a", outcome="passed", more=1),
+        line(nonce="n", id=1, outcome="passed"),
+        line(nonce="n", id="a", outcome="failed") + line(nonce="n", id="a", outcome="passed"),
+    ],
+)
+def test_a_line_that_the_runner_does_not_write_spoils_all(channel: bytes) -> None:
+    assert repo._read(line(nonce="n", id="b", outcome="passed") + channel, "n") == ({}, True)
+
+
+def test_results_by_id() -> None:
+    channel = line(nonce="n", id="a", outcome="passed") + line(nonce="n", id="b", outcome="failed")
+    assert repo._read(channel, "n") == ({"a": "passed", "b": "failed"}, False)
+
+
+def test_the_right_sources_score_and_nothing_else_is_looked_at() -> None:
+    beside = {"conftest.py": b"raise SystemExit", "pytest.ini": b"[pytest]\naddopts = --nonsense", TESTS: b"broken("}
+    assert graded({SOURCE: RIGHT.encode(), **beside}) == Verdict(1.0, 1.0, 1.0, 1.0)
+
+
+def test_the_broken_sources_score_nothing() -> None:
+    verdict = graded({SOURCE: BROKEN.encode()})
+    assert (verdict.score, verdict.fail_to_pass, verdict.pass_to_pass, verdict.canaries) == (0.0, 0.0, 1.0, 1.0)
+    assert set(verdict.faults.values()) == {"failed"}
+    assert set(verdict.faults) == {f"passed:{id}" for id in TASK.fail_to_pass}
+
+
+@pytest.mark.parametrize(
+    ("source", "outcome"),
+    [
+        (None, "absent"),
+        (b"", "absent"),
+        (b"import os; os._exit(0)", "absent"),
+        (RIGHT.replace("sum(prices)", "sum(prices) + 1").encode(), "failed"),
+        (RIGHT.replace("return price", "import unittest; raise unittest.SkipTest; return price").encode(), "skipped"),
+    ],
+)
+def test_absent_skipped_and_regressed_are_no_pass(source: bytes | None, outcome: str) -> None:
+    verdict = graded({} if source is None else {SOURCE: source})
+    assert verdict.score == 0.0
+    assert outcome in verdict.faults.values()
+
+
+def test_what_makes_every_test_pass_passes_wrong_expectations_too() -> None:
+    patch = "import _pytest.python\n_pytest.python.Function.runtest = lambda self: None\n"
+    verdict = graded({SOURCE: (patch + BROKEN).encode()})
+    assert verdict == Verdict(0.0, 1.0, 1.0, 0.0, verdict.faults)
+    assert set(verdict.faults.values()) == {"passed"}
+
+
+def test_a_large_source_is_not_run() -> None:
+    verdict = graded({SOURCE: RIGHT.encode() + b"#" * repo.MAX_SOURCE})
+    assert verdict.score == 0.0
+    assert "larger" in verdict.faults[""]
+
+
+def test_tests_that_hang_are_absent() -> None:
+    source = RIGHT.replace("    return min", "    while True: pass\n    return min").encode()
+    limits = LIMITS.model_copy(update={"wall": 4.0})
+    verdict = grade(TASK, {SOURCE: source}, limits, origin={TESTS: CASES.encode()})
+    assert verdict.score == 0.0
+    assert verdict.faults[f"passed:{TESTS}::test_cheapest"] == "absent"
