@@ -130,7 +130,7 @@ def test_an_installed_latih_is_masked_but_for_its_kits(tmp_path: Path, monkeypat
     tmp_path.chmod(0o755)
     known = backends.interpreter()
     monkeypatch.setattr(backends, "interpreter", lambda: (*known, str(prefix)))
-    monkeypatch.setattr(backends, "MASK", str(package))
+    monkeypatch.setattr(backends, "OURS", str(package))
     source = f"import os; print([os.path.join(a, b) for a, _, c in os.walk({str(prefix)!r}) for b in c])"
     assert run(source).stdout == b"[]\n"
     kit = package / "envs" / "kit"

@@ -23,8 +23,8 @@ HINT = f"where the kernel or a container refuses namespaces, docs/sandbox.md say
 
 SYSTEM = ("/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/etc/ld.so.cache")
 
-MASK = str(Path(__file__).resolve().parent.parent)
-"""Our own code is not for the programs inside: it can play its environments."""
+OURS = str(Path(__file__).resolve().parent.parent)
+"""latih itself is not for the programs inside: it can play its environments."""
 
 
 @dataclass(frozen=True)
@@ -176,11 +176,27 @@ def _view(place: Place, *programs: str) -> list[str]:
     for path in sorted(ours):
         if not any(path.startswith(each + "/") for each in ours):
             view += [*_folders(path, made), "--ro-bind", path, path]
-    masked = any(MASK.startswith(each + "/") for each in ours)
-    view += ["--tmpfs", MASK] if masked else []
+    masked = _masked(ours)
+    for path in masked:
+        view += ["--tmpfs", path]
     for path in sorted(_readable(place.read_only)):
         view += [*_folders(path, made), "--ro-bind", path, path]
-    return [*view, "--remount-ro", MASK] if masked else view
+    for path in masked:
+        view += ["--remount-ro", path]
+    return view
+
+
+def _masked(seen: set[str]) -> list[str]:
+    """What lies in the folders that are `seen` and is hidden: latih, and the packages installed beside a Python.
+
+    An installed package may be the very answer to a task; what a task may use comes in by `read_only`.
+    """
+    found = {OURS} if os.path.isdir(OURS) else set()
+    for prefix in ("/usr", "/usr/local", *interpreter()):
+        for pattern in ("lib/python3*/site-packages", "lib/python3*/dist-packages", "lib64/python3*/site-packages"):
+            found |= {str(each) for each in Path(prefix).glob(pattern) if not each.is_symlink()}
+    inside = {path for path in found if any(path.startswith(each + "/") for each in seen)}
+    return sorted(path for path in inside if not any(path.startswith(each + "/") for each in inside))
 
 
 def _folders(path: str, made: set[str]) -> list[str]:

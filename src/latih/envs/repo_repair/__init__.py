@@ -14,7 +14,7 @@ from latih.data import read_tasks
 from latih.envs.base import MessageEnv
 from latih.envs.registry import register
 from latih.envs.repo_repair.expert import mend
-from latih.envs.repo_repair.project import check_hidden, command, shown_command, visible_files
+from latih.envs.repo_repair.project import command, shown_command, visible_files
 from latih.envs.spaces import Item, message_of
 from latih.envs.tools import bad_call, tool_message
 from latih.rewards.repo import RepoTask, Verdict, broken, grade, solution
@@ -118,7 +118,6 @@ class RepoRepair(MessageEnv):
             self.repo = RepoTask.model_validate((self.task.model_extra or {}).get("repo"))
         except ValueError as exc:
             raise ConfigError(f"task {self.task.id!r} is no task of repo_repair: build it again ({exc})") from exc
-        check_hidden(self.repo)
         self.broken = broken(self.repo)
         self.workspace = Workspace(visible_files(self.repo))
         self.calls = self.bad_calls = 0

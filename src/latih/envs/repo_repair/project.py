@@ -1,10 +1,6 @@
 """What the policy sees and touches: its workspace, and commands in it."""
 
-import site
-import sysconfig
-from pathlib import Path, PurePosixPath
 
-from latih.core import ConfigError
 from latih.data.packages import read_sdist, test_kit
 from latih.envs.repo_repair.expectations import function_of, show_test
 from latih.rewards.repo import RepoTask, broken, pick
@@ -39,16 +35,3 @@ def command(workspace: Workspace, roots: list[str], words: str, limits: Limits =
 def shown_command(task: RepoTask) -> str:
     """The command that runs the shown test."""
     return f"python -m pytest -q --tb=short -p no:cacheprovider {task.shown.partition('::')[0]}"
-
-
-def check_hidden(task: RepoTask) -> None:
-    """Raises ConfigError where the project is installed beside this interpreter: a sandbox would show the answer."""
-    folders = [*site.getsitepackages(), sysconfig.get_paths()["purelib"], "/usr/lib/python3/dist-packages"]
-    names = {PurePosixPath(name.removeprefix("src/")).parts[0] for name in task.sources}
-    for folder in folders:
-        for name in sorted(names):
-            if (Path(folder) / name).exists():
-                raise ConfigError(
-                    f"{task.code.package} is installed in {folder}, where the policy could read the answer: "
-                    "install latih into an environment without it"
-                )
