@@ -1,6 +1,5 @@
 """What the policy sees and touches: its workspace, and commands in it."""
 
-
 from latih.data.packages import read_sdist, test_kit
 from latih.envs.repo_repair.expectations import function_of, show_test
 from latih.rewards.repo import RepoTask, broken, pick
