@@ -9,7 +9,10 @@ A task is
 - unsafe, where the scorer hands the reply to `eval`: it would run whatever a policy writes;
 - unstable, where puzzles depend on PYTHONHASHSEED or on the process's global generators;
 - without an oracle, where hardly any puzzle comes with an answer that its own scorer takes;
-- exploitable, where such a reply is paid in full more often than the best constant guess, by MARGIN.
+- fragile, where the scorer raises on such a reply: each is an error, and a policy that has yet to learn the form of an
+  answer would stop the run;
+- exploitable, where a reply that cannot be right (NONSENSE) is ever paid in full, or one that may be right by chance,
+  such as a part of the question, more often than the best constant guess, by MARGIN.
 
 It takes some minutes. What it finds is of the installed version; the file names it.
 """
@@ -20,6 +23,7 @@ import contextlib
 import hashlib
 import io
 import json
+import math
 import os
 import random
 import re
@@ -57,6 +61,10 @@ CONSTANT = {
 }
 
 
+AMONG, BESIDE = "the right answer among wrong ones", "the right answer and a wrong one"
+NONSENSE = {"a list of letters", "every common word", "a list of numbers", "the question", AMONG, BESIDE}
+
+
 class TooLong(Exception):
     """A generator or a scorer took longer than LIMIT."""
 
@@ -85,6 +93,12 @@ def paid(dataset: Any, entry: dict[str, Any], reply: str) -> float | None:
         return None
 
 
+def raises(dataset: Any, entry: dict[str, Any], reply: str) -> bool:
+    """Whether the scorer fails, or pays what is no finite number. The env never shows it an empty answer."""
+    score = paid(dataset, entry, reply)
+    return bool(reply.strip()) and (score is None or not math.isfinite(score))
+
+
 def full(dataset: Any, entry: dict[str, Any], reply: str) -> bool:
     """Whether the scorer pays in full."""
     return (paid(dataset, entry, reply) or 0) >= 1
@@ -97,10 +111,11 @@ def replies(entry: dict[str, Any], right: str, wrong: list[str]) -> dict[str, li
     maths = re.findall(r"\$[^$]+\$", question)
     among = sorted({*wrong, right})
     return CONSTANT | {
-        "the question": [question, lines[0], lines[-1], max(lines, key=len), question.rpartition(":")[2].strip()],
+        "the question": [question],
+        "a part of the question": [lines[0], lines[-1], max(lines, key=len), question.rpartition(":")[2].strip()],
         "what the question sets in maths": maths[-1:] or [""],
-        "the right answer among wrong ones": [separator.join(among) for separator in (" or ", ", ", "\n", " ")],
-        "the right answer and a wrong one": [
+        AMONG: [separator.join(among) for separator in (" or ", ", ", "\n", " ")],
+        BESIDE: [
             f"{right} or {wrong[0]}",
             f"{wrong[0]} or {right}",
             f"{right}\n{wrong[0]}",
@@ -161,6 +176,9 @@ def audit(name: str) -> tuple[str, str] | None:
     found: dict[str, float] = {}
     attacks = []
     for dataset, entry, right in drawn:
+        fragile = [each for kind in CONSTANT.values() for each in kind if raises(dataset, entry, each)]
+        if fragile:
+            return "fragile", f"its scorer raises on replies such as {fragile[0][:20]!r}"
         wrong = [each for each in answers if each != right and not full(dataset, entry, each)] or ["0"]
         attacks.append(
             {kind: [full(dataset, entry, r) for r in each] for kind, each in replies(entry, right, wrong).items()}
@@ -168,8 +186,9 @@ def audit(name: str) -> tuple[str, str] | None:
     for kind in attacks[0]:
         rates = [sum(column) / len(drawn) for column in zip(*(each[kind] for each in attacks), strict=True)]
         found[kind] = max(rates)
-    best = max(found, key=lambda kind: found[kind])
-    if found[best] > guess + MARGIN:
+    cheats = [kind for kind in found if found[kind] > (0 if kind in NONSENSE else guess + MARGIN)]
+    if cheats:
+        best = max(cheats, key=lambda kind: found[kind])
         return (
             "exploitable",
             f"{best} is paid in full in {found[best]:.0%} of the puzzles, a constant guess in {guess:.0%}",

@@ -48,7 +48,7 @@ def test_a_family_is_found_by_its_members() -> None:
     assert find("reasoning_gym:gcd").__doc__ == "gcd, a task of reasoning-gym."
     assert "reasoning_gym:NAME" in [each.name for each in describe()]
     assert len(names()) == 105
-    assert len(set(names()) - set(excluded())) >= 70
+    assert len(set(names()) - set(excluded())) == 73
 
 
 @pytest.mark.parametrize(
@@ -93,6 +93,9 @@ def test_exploitable_tasks_pay_for_nonsense_and_can_be_had_all_the_same() -> Non
     cheated = env("complex_arithmetic", exploitable=True)
     cheated.reset(seed=0)
     assert cheated.step("<answer>nan</answer>")[1] == 1.0
+    cheated = env("game_of_life_halting", exploitable=True)
+    cheated.reset(seed=1)
+    assert cheated.step("<answer>A or B or C</answer>")[1] == 1.0
 
 
 @pytest.mark.parametrize(
@@ -175,7 +178,7 @@ def test_puzzles_without_an_answer_are_drawn_again_and_counted(monkeypatch: pyte
 
 def test_the_list_of_excluded_tasks() -> None:
     kinds = {name: found["kind"] for name, found in excluded().items()}
-    assert set(kinds.values()) <= {"unsafe", "unstable", "no oracle", "exploitable", "broken"}
+    assert set(kinds.values()) <= {"unsafe", "unstable", "no oracle", "exploitable", "broken", "fragile"}
     hashed = {name for name, found in excluded().items() if "PYTHONHASHSEED" in found["why"]}
     assert hashed | {"polynomial_multiplication"} == HASHED
     assert kinds["polynomial_multiplication"] == "unsafe"

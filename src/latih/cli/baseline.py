@@ -1,6 +1,7 @@
 """`latih baseline`: what doing nothing, aimless play, an expert or an endpoint scores."""
 
 import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 
 from rich import box
@@ -11,6 +12,7 @@ from latih.core import ConfigError
 from latih.envs.registry import builtin_names
 from latih.evaluation import BASELINES, EvalResult, evaluate, player
 from latih.models.endpoint import EndpointModel
+from latih.rollout import read_rows
 from latih.tracking import Events, Silent
 from latih.train.config import Config, resolve
 
@@ -88,12 +90,21 @@ def _play(policy: str, config: Config, model: str, events: Events) -> EvalResult
     if rollouts is None:
         return None
     label = model if endpoint else policy
-    with events.progress(f"{config.env.id}: {label}", config.evaluation.episodes) as advance:
+    with contextlib.closing(config.env.make()) as world:
+        tasks = read_rows(config.data, config.data.eval, world)
+    episodes = config.evaluation.count(tasks) * len(rollouts)
+    with events.progress(f"{config.env.id}: {label}", episodes) as advance:
 
         async def play() -> EvalResult:
             try:
                 return await evaluate(
-                    rollouts, config.evaluation, label=label, policy=policy, on_done=lambda _: advance(1)
+                    rollouts,
+                    config.evaluation,
+                    label=label,
+                    tasks=tasks,
+                    data=config.data.eval or "",
+                    policy=policy,
+                    on_done=lambda _: advance(1),
                 )
             finally:
                 if endpoint is not None:

@@ -28,6 +28,7 @@ class Arithmetic(MessageEnv):
     Metrics: `correct` and `answered` (0 or 1: there is exactly one candidate). See docs/envs/arithmetic.md.
     """
 
+    columns = ("prompt",)
     policies = ("random", "expert")
 
     @validate_call
