@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, validate_call
 
-from latih.core import Message
+from latih.core import Message, Task
 from latih.envs.arithmetic_tool import draw, truth
 from latih.envs.base import MessageEnv
 from latih.envs.calculator import evaluate
@@ -72,6 +72,10 @@ class Arithmetic(MessageEnv):
         correct = float(said == self.answer)
         metrics = {"correct": correct, "answered": float(said is not None)}
         return "Right." if correct else "Wrong.", correct, True, False, {"metrics": metrics}
+
+    def check_task(self, task: Task) -> None:
+        """Raises ValueError where the task has no whole number for its answer."""
+        truth(task)
 
     def scripted(self, name: str, rng: random.Random) -> str:
         """`expert` answers right, `random` with a number of its own."""
