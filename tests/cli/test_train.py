@@ -158,7 +158,7 @@ def test_eval_of_a_model(tmp_path: Path, tiny: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["tik_tac_toe"], "unknown recipe or environment 'tik_tac_toe': did you mean 'tic_tac_toe'?"),
+        (["tik_tac_toe"], "unknown recipe or environment 'tik_tac_toe': did you mean 'tic_tac_toe' or"),
         (["latih/TicTacTo-v0"], "unknown environment 'latih/TicTacTo-v0': did you mean"),
         (["nowhere.py:MyEnv"], "no such file: "),
         (["tic_tac_toe", "trainer.optimiser.lr=1"], "unknown setting trainer.optimiser"),

@@ -47,7 +47,7 @@ def test_columns_may_have_other_names(tmp_path: Path, suffix: str) -> None:
 
 
 def test_what_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(LatihError, match=r"holds no \.parquet or \.jsonl file"):
+    with pytest.raises(LatihError, match=r"holds no \.parquet, \.jsonl or \.json file"):
         find_files(tmp_path)
     with pytest.raises(LatihError, match=r"no file matches .*x-\*\.jsonl"):
         find_files(tmp_path / "x-*.jsonl")

@@ -57,7 +57,7 @@ def test_an_env_is_the_same_by_all_its_names():
     same = resolve("tic_tac_toe", ["env.args.side=x", "env.id=latih/TicTacToe-v0"])
     assert same.env.args == {"side": "x"}
     tree = override(resolve("tic_tac_toe", ["env.args.side=x"]).as_dict(), ["env.id=latih/TicTacToe-v0"])
-    assert tree["env"] == {"id": "latih/TicTacToe-v0", "args": {"side": "x"}}
+    assert tree["env"] == {"id": "latih/TicTacToe-v0", "args": {"side": "x"}, "training": {}}
 
 
 def test_override_leaves_its_argument_alone():
@@ -87,7 +87,7 @@ def test_the_saved_config_is_read_back_equal():
         ("trainer.optimizer.schedule=cos", "optimizer.schedule='cos': expected 'constant', 'linear' or 'cosine'"),
         ("trainer.algorithm.advantage=grop", "unknown advantage 'grop': did you mean 'grpo'"),
         ("trainer.algorithm.surrogate=clp", "unknown surrogate 'clp': did you mean 'clip'"),
-        ("env.id=tictactoe", "unknown environment 'tictactoe': did you mean 'tic_tac_toe'?"),
+        ("env.id=tictactoe", "unknown environment 'tictactoe': did you mean 'tic_tac_toe' or"),
         ("seed", "'seed' is no override: write key=value"),
         ("a..b=1", "'a..b=1' is no override"),
         ("seed=[1", "the value of seed cannot be read as YAML: '[1'"),
