@@ -247,8 +247,9 @@ def test_a_name_that_is_taken(quick: list[str], capsys: Capture) -> None:
     assert "exists: resume it with" in fails(capsys, ["train", "tic_tac_toe", *quick])
 
 
-def start(quick: list[str], *more: str) -> "subprocess.Popen[str]":
-    words = [sys.executable, "-m", "latih.cli", "train", more[0], *quick, *more[1:]]
+def start(quick: list[str], *more: str, background: bool = False) -> "subprocess.Popen[str]":
+    shell = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"] if background else []  # as `&` in a script
+    words = [*shell, sys.executable, "-m", "latih.cli", "train", more[0], *quick, *more[1:]]
     return subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
@@ -266,9 +267,13 @@ def wait_for_steps(folder: Path, child: "subprocess.Popen[str]", count: int) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_says_how_to_resume_and_leaves_nothing(tmp_path: Path, quick: list[str], sign: signal.Signals) -> None:
-    child = start(quick, "tic_tac_toe", "trainer.steps=100000")
+@pytest.mark.parametrize(
+    ("sign", "background"), [(signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGTERM, True)]
+)
+def test_ctrl_c_says_how_to_resume_and_leaves_nothing(
+    tmp_path: Path, quick: list[str], sign: signal.Signals, background: bool
+) -> None:
+    child = start(quick, "tic_tac_toe", "trainer.steps=100000", background=background)
     wait_for_steps(tmp_path / "runs" / "r", child, 3)
     child.send_signal(sign)
     _, err = child.communicate(timeout=30)

@@ -160,9 +160,12 @@ def _run(args: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
     """A terminated process (SIGTERM) cleans up as an interrupted one does."""
+    interrupt = signal.getsignal(signal.SIGINT)
     try:
         # by way of SIGINT, which asyncio turns into an orderly end when it runs
         previous = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+        if interrupt is signal.SIG_IGN:  # a script's background job: without this nothing but SIGKILL would end it
+            signal.signal(signal.SIGINT, signal.default_int_handler)
     except ValueError:  # not in the main thread: a caller's own process
         yield
         return
@@ -170,6 +173,7 @@ def _interruptible() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, previous)
+        signal.signal(signal.SIGINT, interrupt)
 
 
 if __name__ == "__main__":
