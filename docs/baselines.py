@@ -4,6 +4,7 @@
 """
 
 import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from latih.cli.main import parse
 
 PAGES = Path(__file__).parent / "envs"
 TABLE = re.compile(
-    r"\n    latih (baseline [^\n]+)\n(?:(?!\n    latih ).)*?\n(\| policy \| reward .*?)(?=\n\n|\n?\Z)", re.DOTALL
+    r"\n    latih (baseline (?:[^\n]*\\\n)*[^\n]+)\n(?:(?!\n    latih ).)*?\n(\| policy \| reward .*?)(?=\n\n|\n?\Z)",
+    re.DOTALL,
 )
 
 
@@ -24,7 +26,7 @@ def render(page: str) -> tuple[str, list[Results]]:
     head, _, tail = page.partition("\n## Baselines\n")
     measured: list[Results] = []
     for found in reversed(list(TABLE.finditer(tail))):
-        args = parse(found[1].split())
+        args = parse(shlex.split(found[1].replace("\\\n", " ")))
         _, results = measure(args.env, args.overrides, args.episodes, args.policy)
         measured.insert(0, results)
         tail = tail[: found.start(2)] + markdown(rows(results)) + tail[found.end(2) :]
