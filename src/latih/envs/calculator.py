@@ -7,6 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from latih.core import Message, ToolCall, ToolSchema
+from latih.core.syntax import parse_expression
 from latih.envs.tools import bad_call, tool_message
 
 CALCULATOR = ToolSchema(
@@ -48,7 +49,7 @@ def evaluate(expression: str) -> Fraction:
         raise ValueError(GRAMMAR)
     try:
         source = expression.strip()
-        return _value(ast.parse(source, mode="eval").body, source)
+        return _value(parse_expression(source), source)
     except (SyntaxError, MemoryError, RecursionError):
         raise ValueError("the expression cannot be parsed") from None
     except ZeroDivisionError:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from latih.core import ConfigError
+from latih.core.syntax import parse_expression
 
 SCALARS: dict[str, tuple[type, ...]] = {
     "int": (int,),
@@ -54,7 +55,7 @@ def shaped(value: Any, declared: str) -> Any:
 def parse_type(declared: str) -> ast.expr:
     """A declared type, checked. Raises ConfigError."""
     try:
-        node = ast.parse(declared.strip(), mode="eval").body
+        node = parse_expression(declared.strip())
     except (SyntaxError, ValueError):
         raise ConfigError(
             f"{declared!r} is no type: write for instance int, list[str] or dict[str, int] | None"

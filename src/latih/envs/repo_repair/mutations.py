@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from latih.core.syntax import parse
 from latih.rewards.repo import Edit
 
 COMPARE = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
@@ -45,7 +46,7 @@ class Text:
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.tree = ast.parse(source)
+        self.tree = parse(source)
         self.lines = source.split("\n")
         self.starts = [0, *itertools.accumulate(len(line) + 1 for line in self.lines)]
 
