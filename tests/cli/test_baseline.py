@@ -110,3 +110,14 @@ def test_an_endpoint_is_a_policy() -> None:
     assert line[0] == "five"
     assert line[1:3] == ["-1.500", "[-1.500,"]  # the second 5 is invalid
     assert line[-2:] == ["1.000", "2.000"]  # one move made, two said
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/v1", "http://", "http://[::1", "http://host:port/v1"])
+def test_an_endpoint_that_is_none_is_told_in_one_line(
+    url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("latih.models.endpoint.ATTEMPTS", 1)
+    assert main(["baseline", "tic_tac_toe", "--policy", url, "--model", "m", "--episodes", "2"]) == 2
+    told = capsys.readouterr().err
+    assert url in told
+    assert "Traceback" not in told

@@ -128,6 +128,9 @@ def test_retries_tell_of_shown_examples_only() -> None:
     env.reset(seed=5)
     hardcoded = f"def f(x): return {case.expected}"
     assert env.step(hardcoded)[:3] == ("Wrong.", 0.0, True), "hidden cases are not told of"
+    env.reset(seed=5)
+    spy = "import sys\ndef f(x): return repr(sys._getframe(1).f_locals['job']['cases'])"
+    assert env.step(spy)[0].startswith(f'f({case.args[0]}) gave "[[{case.args[0]}]]", not'), "nor are their inputs"
     with pytest.raises(ConfigError, match="set examples to 1 or more"):
         Code(retries=1)
 

@@ -124,6 +124,7 @@ def test_several_at_once() -> None:
         ("```python\nx = 1\n```\n```python\nx = 2\n```", None),
         ("", ""),
         ("```python\nx = 1", "```python\nx = 1"),
+        ("<think>\n```python\nx = 2\n```\n</think>\n```python\nx = 1\n```", "x = 1\n"),
     ],
 )
 def test_a_reply_has_one_program(reply: str, code: str | None) -> None:

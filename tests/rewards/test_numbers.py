@@ -79,6 +79,19 @@ def test_values_are_exact(text: str, value: Fraction) -> None:
         *("--5", "-$-5", "5-", "5 dozen", "5 hundred", "5 six", "5 times", "2 halves"),
         *("8/2", "3/6", "4/1", "1/0", "0/5", "1 4/3", r"\frac{8}{2}", r"\frac{1}{0}"),
         *("2+3", "2 * 3", "9^9", "9**9", "9^{9^{9^9}}", r"\boxed{9^{9^{9^9}}}", "1e9", "0x10", "inf", "nan", "5!"),
+        *(
+            "72\u00b2",
+            "7\u2074",
+            "72 \u2461",
+            "72\u4e07",
+            "2 thou\u017fand",
+            "2 m\u0131ll\u0131on",
+            "5k",
+            "5 K",
+            "$3m",
+            "$2 B",
+            "3 lakh",
+        ),
         *("\u0667\u0662", "\uff17\uff12", "10:30", "9" * 201, "9" * 5000, "72 " + "clip " * 7),
     ],
 )
@@ -99,6 +112,10 @@ def test_all_else_is_no_value(text: str) -> None:
         (r"#### \boxed{72}", 72),
         ("72", 72),
         ("$72.", 72),
+        ("**#### 72**", 72),
+        ("<think>\nAnswer: 71\n</think>\nAnswer: 72", 72),
+        ("3 m\u00b2", 3),
+        ("3 m", 3),
     ],
 )
 def test_the_answer_is_what_is_marked(text: str, value: Fraction) -> None:

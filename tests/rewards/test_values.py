@@ -125,3 +125,11 @@ def test_json_takes_the_declared_shape() -> None:
 def test_a_type_that_is_none_is_told(declared: str) -> None:
     with pytest.raises(ConfigError, match="is no type"):
         conforms(1, declared)
+
+
+def test_the_members_of_a_set_are_compared_within_the_tolerance():
+    assert matches({0.1 + 0.2, 5.0}, pack({0.3, 5.0}), "set[float]", 1e-6)
+    assert not matches({0.1 + 0.2, 5.0}, pack({0.3, 5.0}), "set[float]")
+    assert not matches({1.0, 1.0 + 1e-9}, pack({1.0, 7.0}), "set[float]", 1e-6), (
+        "one is near to both, the other to none"
+    )

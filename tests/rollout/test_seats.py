@@ -194,3 +194,59 @@ def test_deterministic_games_are_the_same_whatever_takes_how_long(game):
         return groups, [(call.prompt, call.params) for call in sampler.log + other.log]
 
     assert run(0.0) == run(lambda call: 0.02 * (call % 3))
+
+
+def test_an_env_that_ends_without_telling_a_role_is_a_fault_and_nobody_waits(game):
+    class Silent(game):
+        def step(self, action):
+            self.agents = []
+
+    start = time.monotonic()
+    for group in seated(Silent, step_timeout=30.0).run(plan(0, "train", 1, groups=1)):
+        assert group.trajectories[0].error.kind == "env"
+        assert "never said that the game is over for first, second" in group.trajectories[0].error.message
+    assert time.monotonic() - start < 5.0
+
+
+def test_an_env_that_selects_a_role_again_for_which_it_was_over_is_a_fault(game):
+    class Undead(game):
+        def step(self, action):
+            if action is None:  # stays among the agents
+                return
+            self.terminations["second"] = True
+            self.agent_selection = "second"
+
+    start = time.monotonic()
+    for group in seated(Undead, step_timeout=30.0).run(plan(0, "train", 1, groups=1)):
+        assert "selected 'second' again" in group.trajectories[0].error.message
+    assert time.monotonic() - start < 5.0
+
+
+def test_a_world_that_cannot_be_made_is_made_once(game):
+    tries = []
+
+    def make():
+        tries.append(1)
+        raise ValueError("no board")
+
+    for group in seated(make).run(plan(0, "train", 1, groups=1)):
+        assert "no board" in group.trajectories[0].error.message
+    assert len(tries) == 1
+
+
+def test_who_acts_after_another_left_hears_of_that_and_is_not_blamed(game):
+    episodes = {}
+
+    class Leaves:
+        async def play(self, episode):
+            first = await episode.reset()
+            episodes[first[0].text] = episode
+            if len(episodes) == 2:  # the turn is second's
+                await episodes["You are first."].leave(None)
+            await episode.step(await episode.model.chat(first))
+
+    first, second = (
+        group.trajectories[0] for group in seated(game, harness=Leaves()).run(plan(0, "train", 1, groups=1))
+    )
+    assert (first.error, first.stop_reason, first.reward) == (None, StopReason.TRUNCATED, 1.0)
+    assert (second.error, second.stop_reason, second.reward) == (None, StopReason.TRUNCATED, 0.0)

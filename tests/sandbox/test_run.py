@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from latih.sandbox import Limits, Workspace, backends, run
+from latih.sandbox.process import Process
 from tests.sandbox.needs import needs_bubblewrap
 
 pytestmark = needs_bubblewrap
@@ -135,3 +136,19 @@ def test_an_installed_latih_is_masked_but_for_its_kits(tmp_path: Path, monkeypat
     assert run(source).stdout == b"[]\n"
     kit = package / "envs" / "kit"
     assert run(source, read_only=[kit]).stdout.decode() == f"['{kit}/tool.py']\n"
+
+
+def test_an_interruption_ends_the_program_and_is_what_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    listen = Process._listen
+    ended = []
+
+    def interrupted(self, until, done):
+        if self.started is None or ended:
+            return listen(self, until, done)
+        ended.append(self._process)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Process, "_listen", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run("import time\ntime.sleep(60)")
+    assert ended[0].poll() is not None

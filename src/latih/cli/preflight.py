@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from latih.core import ConfigError, Sample, SamplingParams, StopReason
-from latih.evaluation import roles_of
+from latih.evaluation import find_player, roles_of
 from latih.models.chat import Renderer
 from latih.models.config import DecoderConfig
 from latih.models.device import pick_device, pick_dtype
@@ -36,6 +36,10 @@ def preflight(config: Config, events: Events) -> Preflight:
     device = pick_device(config.trainer.policy.model.device)
     dtype = pick_dtype(config.trainer.policy.model.dtype, device)
     tasks = try_out(config)
+    if roles_of(config.env):
+        for player in (*config.roles.values(), config.evaluation.opponent):
+            if player.player not in ("policy", "own", "past"):
+                find_player(player, config.env, config.rollout.model_timeout)
     with named_progress(events) as told:
         folder = resolve_model(config.trainer.policy.model.path, told)
     renderer = Renderer.from_folder(folder)

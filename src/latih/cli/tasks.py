@@ -3,14 +3,14 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-
-import yaml
+from typing import Any
 
 from latih.core.errors import ConfigError, LatihError
 from latih.core.plugins import build
 from latih.data import write_tasks
 from latih.envs import find
 from latih.envs.registry import builtin_names
+from latih.train.config import override
 
 
 def build_command(env: str, out: str, count: int, packages: Sequence[str], overrides: Sequence[str]) -> int:
@@ -24,12 +24,24 @@ def build_command(env: str, out: str, count: int, packages: Sequence[str], overr
     if maker is None:
         able = [name for name in builtin_names() if hasattr(find(name), "build_tasks")]
         raise ConfigError(f"{env} builds no tasks; these do: {', '.join(able)}")
-    options = dict(each.split("=", 1) for each in overrides)
-    args = {key: yaml.safe_load(value) for key, value in options.items()} | ({"packages": packages} if packages else {})
-    tasks = list(build(f"{env}.build_tasks", maker, {"count": count, "progress": _tell, **args}))
+    if count < 1:
+        raise ConfigError(f"--count {count}: give 1 or more")
+    if not Path(out).absolute().parent.is_dir():  # told now, and not after the work
+        raise LatihError(f"no folder {Path(out).absolute().parent} for --out: make it first")
+    args: dict[str, Any] = {"count": count, "progress": _tell} | ({"packages": packages} if packages else {})
+    for key, value in override({}, overrides).items():
+        if key in ("count", "packages", "progress"):
+            raise ConfigError(f"{key}= is none of the generator's options: there are --count and --packages")
+        args[key] = value
+    tasks = []
+    try:
+        for task in build(f"{env}.build_tasks", maker, args):
+            tasks.append(task)
+    finally:  # what was built before an interruption or a fault is kept
+        if tasks:
+            write_tasks(out, tasks)
     if not tasks:
         raise LatihError("no task came out: name other packages, or another seed=")
-    write_tasks(out, tasks)
     print(f"{len(tasks)} tasks in {out}: latih train {env} env.args.tasks={out}")
     return 0
 

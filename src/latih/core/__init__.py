@@ -3,6 +3,7 @@
 from latih.core.errors import (
     ConfigError,
     ContextFull,
+    EndpointError,
     EnvError,
     GraderError,
     HarnessError,
@@ -34,6 +35,7 @@ __all__ = [
     "ChatModel",
     "ConfigError",
     "ContextFull",
+    "EndpointError",
     "Env",
     "EnvError",
     "Episode",

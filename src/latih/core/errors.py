@@ -50,6 +50,10 @@ class SamplerError(RolloutError):
     kind = "sampler"
 
 
+class EndpointError(SamplerError):
+    """An endpoint refused, hung or answered nonsense. The message says all of it: no traceback helps."""
+
+
 class ContextFull(RolloutError):
     """The prompt leaves no room in the model's context: a truncation, unless it was the episode's first prompt."""
 

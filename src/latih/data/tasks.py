@@ -75,7 +75,7 @@ def _read_lines(path: Path) -> list[tuple[str, Any]]:
         if line.strip():
             try:
                 rows.append((f"line {number}", json.loads(line)))
-            except ValueError as exc:
+            except (ValueError, RecursionError) as exc:
                 raise LatihError(f"{path}, line {number} is no JSON: {exc}") from exc
     return rows
 
@@ -83,7 +83,7 @@ def _read_lines(path: Path) -> list[tuple[str, Any]]:
 def _read_array(path: Path) -> list[tuple[str, Any]]:
     try:
         rows = json.loads(_text(path))
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise LatihError(f"{path} is no JSON: {exc}") from exc
     if not isinstance(rows, list):
         raise LatihError(f"{path}: tasks in .json are one array of objects, not {type(rows).__name__}")

@@ -4,7 +4,7 @@ from latih.evaluation.agent import Agent, AgentSettings
 from latih.evaluation.baseline import BASELINES, player
 from latih.evaluation.evaluate import evaluate
 from latih.evaluation.intervals import Estimate, student, wilson
-from latih.evaluation.players import frozen, roles_of, seatings
+from latih.evaluation.players import find_player, frozen, roles_of, seatings
 from latih.evaluation.result import EPISODES, RESULT, EvalResult, estimate
 from latih.evaluation.settings import EvaluationSettings
 from latih.evaluation.source import Source, find_source
@@ -21,6 +21,7 @@ __all__ = [
     "Source",
     "estimate",
     "evaluate",
+    "find_player",
     "find_source",
     "frozen",
     "player",

@@ -71,7 +71,7 @@ def player(
             return None
         else:
             known = nearest(policy, {*BASELINES, *scripts})
-            raise ConfigError(f"unknown policy {policy!r}: {known} An endpoint is given by its URL, http://…")
+            raise ConfigError(f"unknown policy {policy!r}: {known}. An endpoint is given by its URL, http://…")
     rollouts = Rollouts(
         rollout, env.make, harness.make(), renderer, ChatSampler(model, renderer), env=env.id, script=script
     )

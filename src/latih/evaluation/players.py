@@ -7,8 +7,9 @@ from dataclasses import replace
 from latih.core import ConfigError, ModelError, nearest
 from latih.envs import EnvSettings, find
 from latih.evaluation.agent import Agent
-from latih.evaluation.source import find_source
+from latih.evaluation.source import Source, find_source
 from latih.models.endpoint import EndpointModel
+from latih.models.source import resolve_model
 from latih.rollout import ChatSampler, MessageRenderer, Player, PlayerSettings, Rollouts
 
 
@@ -25,23 +26,32 @@ def frozen(settings: PlayerSettings, env: EnvSettings, timeout: float) -> Iterat
     Raises ConfigError for a name that is neither a scripted policy of the env nor an endpoint, nor a run, checkpoint
     or model; LatihError where that is damaged.
     """
+    found = find_player(settings, env, timeout)
+    if isinstance(found, Player):
+        yield found
+    else:
+        with Agent.load(found) as agent:
+            yield Player(learns=False, sampler=agent.engine, renderer=agent.renderer)
+
+
+def find_player(settings: PlayerSettings, env: EnvSettings, timeout: float) -> Player | Source:
+    """What `frozen` seats, before anything large is loaded: a player, or where its weights are. Raises as it does."""
     name, scripts = settings.player, tuple(getattr(find(env.id), "policies", ()))
     if name in scripts:
-        yield Player(learns=False, script=name)
-    elif name.startswith(("http://", "https://")):
+        return Player(learns=False, script=name)
+    if name.startswith(("http://", "https://")):
         if not settings.model:
             raise ConfigError(f"say which model of {name} plays: {{player: {name}, model: NAME}}")
         renderer = MessageRenderer()
         endpoint = EndpointModel(name, settings.model, timeout=timeout)
-        yield Player(learns=False, sampler=ChatSampler(endpoint, renderer), renderer=renderer)
-    else:
-        try:
-            agent = Agent.load(find_source(name))
-        except ModelError as exc:
-            known = nearest(name, {"policy", "past", "own", *scripts})
-            raise ConfigError(f"no player {name!r}: {known}; nor a run, checkpoint or model: {exc}") from None
-        with agent:
-            yield Player(learns=False, sampler=agent.engine, renderer=agent.renderer)
+        return Player(learns=False, sampler=ChatSampler(endpoint, renderer), renderer=renderer)
+    source = find_source(name)
+    try:
+        resolve_model(source.model)
+    except ModelError as exc:
+        known = nearest(name, {"policy", "past", "own", *scripts})
+        raise ConfigError(f"no player {name!r}: {known}; nor a run, checkpoint or model: {exc}") from None
+    return source
 
 
 def seatings(

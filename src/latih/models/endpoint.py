@@ -5,8 +5,9 @@ import json
 import os
 from collections.abc import Sequence as SequenceOf
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from latih.core import ConfigError, ImagePart, Message, SamplerError, SamplingParams, ToolCall, ToolSchema
+from latih.core import ConfigError, EndpointError, ImagePart, Message, SamplingParams, ToolCall, ToolSchema
 
 if TYPE_CHECKING:
     import httpx
@@ -32,7 +33,12 @@ class EndpointModel:
 
         Raises ConfigError where `url` is none.
         """
-        if not url.startswith(("http://", "https://")):
+        try:
+            host = urlsplit(url).hostname if url.startswith(("http://", "https://")) else None
+            urlsplit(url).port  # noqa: B018 - read to be checked
+        except ValueError:
+            host = None
+        if not host:
             raise ConfigError(f"{url!r} is no endpoint: give its base URL, such as http://localhost:8000/v1")
         self.url = url.rstrip("/") + "/chat/completions"
         self.model = model
@@ -49,7 +55,7 @@ class EndpointModel:
         tools: SequenceOf[ToolSchema] = (),
         params: SamplingParams | None = None,
     ) -> Message:
-        """The endpoint's answer. Raises SamplerError."""
+        """The endpoint's answer. Raises EndpointError."""
         body: dict[str, Any] = {"model": self.model, "messages": [to_openai(each) for each in messages]}
         if tools:
             body["tools"] = [{"type": "function", "function": each.model_dump()} for each in tools]
@@ -57,7 +63,7 @@ class EndpointModel:
         try:
             return of_openai(answer["choices"][0]["message"])
         except (LookupError, TypeError, AttributeError, ValueError) as exc:
-            raise SamplerError(f"{self.url} answered something else than a chat completion: {exc!r}") from exc
+            raise EndpointError(f"{self.url} answered something else than a chat completion: {exc!r}") from exc
 
     async def close(self) -> None:
         """Close the connections."""
@@ -80,11 +86,11 @@ class EndpointModel:
                 try:
                     return response.json()
                 except ValueError:
-                    raise SamplerError(f"{self.url} answered no JSON: {response.text[:200]!r}") from None
+                    raise EndpointError(f"{self.url} answered no JSON: {response.text[:200]!r}") from None
             fault = f"{self.url} answered {response.status_code}: {response.text[:300]}"
             if response.status_code != 429 and response.status_code < 500:
                 break  # asking again would not help
-        raise SamplerError(fault)
+        raise EndpointError(fault)
 
     def _client(self) -> "httpx.AsyncClient":
         import httpx  # where it is used: judges and opponents import this module before they need it

@@ -46,9 +46,12 @@ class Verdict:
 def code_of(reply: str) -> str | None:
     """The code of a reply: its one fenced block, or all of it where there is none; None where there are several.
 
+    What stands before `</think>` is no part of it.
+
     >>> code_of("Here:\\n```python\\ndef f(): pass\\n```")
     'def f(): pass\\n'
     """
+    reply = reply.rpartition("</think>")[2]
     blocks = re.findall(r"^```[^\n`]*\n(.*?)^```", reply, re.MULTILINE | re.DOTALL)
     if len(blocks) > 1:
         return None

@@ -2,6 +2,7 @@ r"""The final number of a text, exactly, where the text has one answer and no mo
 
 Which part of a text is its answer (`final_number`):
 
+- What stands before `</think>` is no answer.
 - A line with one of the marks `#### N` (at its start), `Answer: N` (also `The final answer is: N`, in any case) or
   `\boxed{N}` is a candidate. All that follows the mark on its line has to be the value and nothing else.
 - A text without marks is a candidate as a whole: `72` and `$72.` are answers, `She has 72 clips` is none.
@@ -26,7 +27,7 @@ from math import gcd
 MAX_LENGTH = 200
 """Characters of a value. It bounds the time of reading one."""
 
-_MARK = re.compile(r"^\s*####(?!#)|\banswer(?:\s+is)?[\s*_]*:|(?=\\boxed\s*\{)", re.IGNORECASE)
+_MARK = re.compile(r"^[\s*_]*####(?!#)|\banswer(?:\s+is)?[\s*_]*:|(?=\\boxed\s*\{)", re.IGNORECASE)
 _BOX = re.compile(r"\\boxed\s*\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}")
 
 _LATEX = [
@@ -56,9 +57,12 @@ _NO_UNIT = re.compile(
       | half|halves|thirds?|quarters?|dozens?|hundreds?|thousands?|millions?|billions?|trillions?
       | zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|sixty|seventy
       | eighty|ninety|\w+teen
+      | k|mn|bn|mil|mio|lakhs?|crores?
     )(?![^\W_])""",
     re.VERBOSE | re.IGNORECASE,
 )
+_SHORT_SCALE = re.compile(r"\s?[mbt]\b", re.IGNORECASE)
+"""Behind a currency: `$3m` is no 3."""
 _WORD = r"[^\W\d_]+(?:['\u2019./-][^\W\d_]+)*[.²³]?"
 _VALUE = re.compile(
     rf"""
@@ -77,7 +81,7 @@ _VALUE = re.compile(
         | \.[0-9]+ )
     )
     (?:[ \u00a0\u202f]?[%$€£¥₹¢°])?
-    (?:[ \u00a0\u202f]?(?P<scale>thousand|million|billion|trillion)\b)?
+    (?:[ \u00a0\u202f]?(?P<scale>(?a:thousand|million|billion|trillion))\b)?
     (?P<unit>[ \u00a0\u202f]?{_WORD}(?:\ {_WORD}){{0,5}})?
     [\s*_`$.]*
     """,
@@ -95,6 +99,7 @@ def final_number(text: str) -> Fraction | None:
     >>> final_number("Answer: 72 or 73") is final_number("#### 72\nAnswer: 72") is None
     True
     """
+    text = text.rpartition("</think>")[2]
     found = [line[mark.end() :] for line in text.splitlines() if (mark := _MARK.search(line))]
     return read_number((found or [text])[0]) if len(found) <= 1 else None
 
@@ -117,7 +122,10 @@ def read_number(text: str) -> Fraction | None:
     if found is None or (found["sign"] and found["inner"]):
         return None
     value = _magnitude(found)
-    if value is None or _NO_UNIT.search(found["unit"] or ""):
+    unit = found["unit"] or ""
+    # Signs that count, such as ⁴, ② and 万, are letters to a regular expression.
+    numeric = any(map(str.isnumeric, re.sub(r"(?<=[^\W\d_])[²³]", "", unit)))
+    if value is None or numeric or _NO_UNIT.search(unit) or (found["currency"] and _SHORT_SCALE.match(unit)):
         return None
     value *= _SCALES[found["scale"].lower()] if found["scale"] else 1
     return -value if (found["sign"] or found["inner"]) in ("-", "\u2212") else value

@@ -146,7 +146,10 @@ def _equal(expected: Any, wire: Any, strict: bool, tolerance: float) -> bool:
             for key, value in expected.items()
         )
     if kind == "set":
-        return all(any(_equal(each, w, strict, 0.0) for w in content) for each in expected)
+        # Both ways: within a tolerance one value may be near to two.
+        return all(any(_equal(each, w, strict, tolerance) for w in content) for each in expected) and all(
+            any(_equal(each, w, strict, tolerance) for each in expected) for w in content
+        )
     return all(_equal(each, w, strict, tolerance) for each, w in zip(expected, content, strict=True))
 
 

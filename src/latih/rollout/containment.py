@@ -4,7 +4,16 @@ import asyncio
 import traceback
 from typing import Any
 
-from latih.core import ContextFull, ErrorRecord, Harness, HarnessError, LatihError, RolloutError, StopReason
+from latih.core import (
+    ContextFull,
+    EndpointError,
+    ErrorRecord,
+    Harness,
+    HarnessError,
+    LatihError,
+    RolloutError,
+    StopReason,
+)
 from latih.rollout.episode import EnvEpisode
 
 
@@ -65,7 +74,7 @@ async def _drive(harness: Harness, episode: EnvEpisode, limit: float) -> None:
 
 
 def _record(error: RolloutError) -> ErrorRecord:
-    told = isinstance(error, ContextFull) or isinstance(error.__cause__, LatihError)
+    told = isinstance(error, ContextFull | EndpointError) or isinstance(error.__cause__, LatihError)
     return ErrorRecord(
         kind=error.kind,
         message=str(error),

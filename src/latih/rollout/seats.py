@@ -28,26 +28,32 @@ class Table:
         self._news: dict[str, Outcome] = {}
         self._left: tuple[str, RolloutError | None] | None = None
         self._changed = asyncio.Condition()
+        self._begun = False
+        self._over: set[str] = set()
+        """The roles for which the world is over."""
 
     async def first(self, role: str) -> Outcome:
         """What `role` hears at its first turn. The first role that comes starts the world. Raises RolloutError."""
         async with self._changed:
-            if self.world.env is None and self._left is None:
+            if not self._begun and self._left is None:
+                self._begun = True  # whatever comes of it: no other role makes a second world
                 env = await self.world.make()
                 self._deliver(await self.world.call("reset()", lambda: self._start(env)))
             return await self._next(role)
 
     async def act(self, role: str, said: str | Message) -> Outcome:
         """Act, and wait: what `role` hears at its next turn, or at the end. Raises RolloutError."""
-        if role != self.turn:
+        if role != self.turn and self._left is None:
             raise HarnessError(f"role {role} acted although it was the turn of {self.turn or 'nobody'}")
         env = self.world.env
 
         def step() -> list[tuple[str, Outcome]]:
             env.step(said)
-            return _heard(env)
+            return self._heard(env)
 
         async with self._changed:
+            if self._left is not None:  # the game is over, whosever turn it was; what is earned has been heard
+                return self._cut(*self._left, 0.0)
             self._deliver(await self.world.call("step()", step))
             return await self._next(role)
 
@@ -65,9 +71,32 @@ class Table:
 
     def _start(self, env: Any) -> list[tuple[str, Outcome]]:
         env.reset(seed=self._seed, options=self._options)
-        heard = _heard(env)
+        heard = self._heard(env)
         if not heard or not heard[-1][1].messages:
             raise Nonsense("left the first role without messages: there is nothing to show to the model")
+        return heard
+
+    def _heard(self, env: Any) -> list[tuple[str, Outcome]]:
+        """What the roles hear now: all that the world is over for, and last the one whose turn it is.
+
+        Raises Nonsense where a role would wait in vain: nobody would ever wake it.
+        """
+        heard = []
+        while env.agents:
+            role = env.agent_selection
+            if role in self._over:
+                raise Nonsense(f"selected {role!r} again, for which the game was over")
+            outcome = checked_step(env.last())
+            heard.append((role, outcome))
+            if not outcome.terminated and not outcome.truncated:
+                return heard
+            self._over.add(role)
+            env.step(None)  # as AEC asks of an agent that is done
+        if untold := sorted({*env.possible_agents} - self._over):
+            raise Nonsense(
+                f"left no agent, and never said that the game is over for {', '.join(untold)}: keep a role in `agents` "
+                "until it is stepped with None"
+            )
         return heard
 
     def _deliver(self, heard: list[tuple[str, Outcome]]) -> None:
@@ -80,24 +109,13 @@ class Table:
         if role in self._news:
             return self._news.pop(role)
         assert self._left is not None
-        other, error = self._left
+        cumulative = getattr(self.world.env, "_cumulative_rewards", {})
+        return self._cut(*self._left, float(cumulative.get(role, 0.0)))  # what its last action earned since
+
+    def _cut(self, other: str, error: RolloutError | None, unheard: float) -> Outcome:
         if error is not None:
             raise HarnessError(f"the game ended by a fault of role {other}: {error}") from error
-        unheard = self.world.env._cumulative_rewards.get(role, 0.0)  # what its last action earned since
-        return Outcome([], float(unheard), False, True, {})
-
-
-def _heard(env: Any) -> list[tuple[str, Outcome]]:
-    """What the roles hear now: all that the world is over for, and last the one whose turn it is."""
-    heard = []
-    while env.agents:
-        role = env.agent_selection
-        outcome = checked_step(env.last())
-        heard.append((role, outcome))
-        if not outcome.terminated and not outcome.truncated:
-            break
-        env.step(None)  # as AEC asks of an agent that is done
-    return heard
+        return Outcome([], unheard, False, True, {})
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,7 @@ class Process:
                 )
             except OSError as exc:
                 raise SandboxError(f"the sandbox does not start: {exc}; {HINT}") from exc
+            stack.callback(self._let_go)  # undone in reverse: `_end` still has it, where an interruption ends this
             stack.callback(self._end)
 
     def _pipe(self, name: str, given: contextlib.ExitStack) -> int:
@@ -141,7 +142,6 @@ class Process:
         elif key.data == "info" and self._first is None and kept.rstrip().endswith(b"}"):
             with contextlib.suppress(ProcessLookupError):
                 self._first = os.pidfd_open(json.loads(kept)["child-pid"])
-                self._stack.callback(os.close, self._first)
         elif len(data) > room:
             self.cut = True
         return True
@@ -152,6 +152,10 @@ class Process:
                 signal.pidfd_send_signal(self._first, number)
             else:
                 self._process.send_signal(number)
+
+    def _let_go(self) -> None:
+        if self._first is not None:
+            os.close(self._first)
 
     def _end(self) -> None:
         """End everything inside, wait until it is gone, and read what is left in the pipes."""

@@ -1,6 +1,7 @@
 """Write a Python function from a description; it is run in the sandbox on hidden cases."""
 
 import random
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import Field, validate_call
@@ -10,7 +11,7 @@ from latih.envs.base import MessageEnv
 from latih.envs.code.problems import LEVELS, Problem, draw, parameters, problem_of
 from latih.envs.registry import register
 from latih.envs.spaces import Item, text_of
-from latih.rewards.function import LIMITS, Verdict, code_of, credit, grade
+from latih.rewards.function import LIMITS, Case, Verdict, code_of, credit, grade
 from latih.rewards.naive.function import run_tests
 from latih.sandbox import backend
 
@@ -92,17 +93,12 @@ class Code(MessageEnv):
         problem = self.problem
         source = code_of(text_of(action))
         self.attempts += 1
-        verdict = None if source is None else grade(
-            source,
-            problem.name,
-            problem.cases,
-            returns=problem.returns,
-            tolerance=problem.tolerance,
-            limits=self.limits,
-        )  # fmt: skip
-        if self.attempts <= self.retries and (told := self._feedback(verdict)):
-            return told, 0.0, False, False, {}
-        return self._end(source, verdict)
+        if self.attempts <= self.retries:
+            # A run with the shown cases alone: what the function says of them is told, and it sees its inputs.
+            told = self._feedback(self._grade(source, problem.cases[: problem.shown]))
+            if told:
+                return told, 0.0, False, False, {}
+        return self._end(source, self._grade(source, problem.cases))
 
     def scripted(self, name: str, rng: random.Random) -> str:
         """`expert` knows the solution; `random` writes that of another problem of its kind, drawn without aim.
@@ -133,12 +129,19 @@ class Code(MessageEnv):
         rng = random.Random(int(self.np_random.integers(2**63)))
         return draw(self.level, rng, self.examples, self.cases)
 
+    def _grade(self, source: str | None, cases: Sequence[Case]) -> Verdict | None:
+        problem = self.problem
+        if source is None:
+            return None
+        how: dict[str, Any] = {"returns": problem.returns, "tolerance": problem.tolerance, "limits": self.limits}
+        return grade(source, problem.name, cases, **how)
+
     def _feedback(self, verdict: Verdict | None) -> str:
         """What a shown example gave, where one is wrong. Of the hidden cases nothing is told."""
         if verdict is None:
             return "Reply with one block of code."
         for case, right, said in zip(
-            self.problem.cases[: self.problem.shown], verdict.right, verdict.said, strict=False
+            self.problem.cases[: self.problem.shown], verdict.right, verdict.said, strict=True
         ):
             if not right:
                 args = ", ".join(map(repr, case.args))

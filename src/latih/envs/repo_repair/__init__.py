@@ -92,6 +92,7 @@ class RepoRepair(MessageEnv):
         self.workspace: Workspace | None = None
 
     @staticmethod
+    @validate_call
     def build_tasks(
         count: int,
         packages: Sequence[str] = (),
@@ -183,7 +184,7 @@ class RepoRepair(MessageEnv):
         lines = self._text(path).splitlines(keepends=True)
         if lines and start > len(lines):
             raise ValueError(f"{path} has {len(lines)} lines")
-        return "".join(lines[start - 1 :])
+        return "".join(lines[int(start) - 1 :])  # JSON's 2.0 is an integer too
 
     def _write(self, path: str, text: str) -> str:
         self._place.write(path, text.encode(errors="replace"))
