@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -33,8 +33,11 @@ def render() -> str:
     return HEAD + "".join(_sections(Config, ""))
 
 
-def _sections(model: type[BaseModel], prefix: str, more: str = "") -> Iterator[str]:
-    """What `model` is and `more`, a table of its plain keys, and the sections of the others."""
+def _sections(model: type[BaseModel], prefix: str, more: str = "", given: BaseModel | None = None) -> Iterator[str]:
+    """What `model` is and `more`, a table of its plain keys, and the sections of the others.
+
+    `given` holds the defaults where they are not the model's own.
+    """
     said = docstrings(model)
     plain = {name: field for name, field in model.model_fields.items() if _inner(field) is None}
     if prefix:
@@ -42,12 +45,14 @@ def _sections(model: type[BaseModel], prefix: str, more: str = "") -> Iterator[s
     if plain:
         yield "\n| key | type | default | meaning |\n|---|---|---|---|\n"
     for name, field in plain.items():
-        cells = (f"`{prefix}{name}`", _type(field), _default(field), said.get(name, ""))
+        cells = (f"`{prefix}{name}`", _type(field), _default(field, getattr(given, name, None)), said.get(name, ""))
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
     for name, field in model.model_fields.items():
         if inner := _inner(field):
             off = " By default it is null, until one of its keys is set." if field.default is None else ""
-            yield from _sections(inner, f"{prefix}{name}.", said.get(name, "") + off)
+            part = f"{name}.<{name[:-1]}>" if get_origin(field.annotation) is dict else name
+            default = field.default if isinstance(field.default, inner) else None
+            yield from _sections(inner, f"{prefix}{part}.", said.get(name, "") + off, default)
 
 
 def docstrings(model: type[BaseModel]) -> dict[str, str]:
@@ -82,12 +87,13 @@ def _type(field: FieldInfo) -> str:
 _SIGNS = (("ge", "≥"), ("gt", ">"), ("le", "≤"), ("lt", "<"))
 
 
-def _default(field: FieldInfo) -> str:
+def _default(field: FieldInfo, given: Any = None) -> str:
     if field.is_required():
         return "required"
-    value = field.get_default(call_default_factory=True)
+    value = field.get_default(call_default_factory=True) if given is None else given
     shown = {True: "true", False: "false", None: "null"}.get(value) if isinstance(value, bool | None) else None
-    return f"`{shown or (list(value) if isinstance(value, tuple) else value)}`"
+    text = shown or str(list(value) if isinstance(value, tuple) else value)
+    return f"`{text}`" if text else "`''`"
 
 
 if __name__ == "__main__":

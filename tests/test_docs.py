@@ -87,6 +87,25 @@ def test_example_with_a_tool(examples: Path) -> None:
     assert env.step(f"{env.older} ") == ("", 1.0, True, False, {"metrics": {"right": 1.0}})
 
 
+def test_example_with_roles(examples: Path) -> None:
+    for one, other, rewards in (
+        ("park", "park ", {"ann": 1.0, "bo": 1.0}),
+        ("park", "bridge", {"ann": 0.0, "bo": 0.0}),
+        ("moon", "moon", {"ann": -0.5, "bo": -0.5}),
+        ("", "park", {"ann": -0.5, "bo": 0.0}),
+    ):
+        env = find("meet.py:Meet")()
+        env.reset(seed=0)
+        assert env.observe("bo")[0].text == "Where do you go? Reply with one word: bridge, park, station."
+        env.step(one)
+        assert env.agent_selection == "bo"
+        env.step(other)
+        assert env.rewards == rewards
+        assert {role: info["metrics"]["met"] for role, info in env.infos.items()} == dict.fromkeys(
+            env.roles, float(rewards["ann"] == 1)
+        )
+
+
 def test_example_with_tasks(examples: Path) -> None:
     Path("rows.jsonl").write_text('{"prompt": "The colour of coal?", "answer": "Black", "level": 1}\n')
     env = make("quiz.py:Quiz")

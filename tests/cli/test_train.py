@@ -175,6 +175,8 @@ def test_eval_of_a_model(tmp_path: Path, tiny: Path, capsys: Capture) -> None:
             ["tic_tac_toe", "inference.context_length=40"],
             "leaves no room for a reply in a context of 40: raise inference",
         ),
+        (["tic_tac_toe_duel", "roles.o=exprt"], "no player 'exprt': did you mean 'expert'? Nor is it a run,"),
+        (["tic_tac_toe_duel", "evaluation.opponent=randm"], "no player 'randm': did you mean 'random'?"),
         (["--resume", "nothing"], "there is no run 'nothing'"),
     ],
 )

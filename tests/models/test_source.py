@@ -244,7 +244,7 @@ def test_a_hub_id(model, monkeypatch):
         raise ConnectionError("no route\nto host")
 
     monkeypatch.setattr(hub, "snapshot_download", fail)
-    refused("some/model", "cannot fetch 'some/model' from the Hugging Face Hub: no route$")
+    refused("some/model", "no folder 'some/model', and the Hugging Face Hub does not give it: no route$")
 
 
 TEXTS = ["hello", " the", "\n", "\n\n", " ", "  ", "\t", ".", "é", "日本語", "🙂", "don't", "I'LL", "<|im_start|>"]

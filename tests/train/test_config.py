@@ -105,6 +105,7 @@ def test_mistakes_are_told_in_one_line(override, message):
 @pytest.mark.parametrize(
     ("target", "long", "message"),
     [
+        ("mine/env.py", False, "mine/env.py is a file: say which class of it, as in mine/env.py:MyEnv"),
         ("tic_tac_to", False, "unknown recipe or environment 'tic_tac_to': did you mean 'tic_tac_toe'?"),
         ("nowhere.py:Env", False, "no such file"),
         ("nowhere.yaml", False, "cannot read nowhere.yaml: No such file"),

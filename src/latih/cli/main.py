@@ -40,7 +40,9 @@ def parser() -> argparse.ArgumentParser:
 
     train = commands.add_parser("train", help="train a model, and report how good it was before and after")
     train.add_argument("target", nargs="?", help="a recipe, a YAML file, an environment, or my_env.py:MyEnv")
-    train.add_argument("overrides", nargs="*", metavar="key=value", help="settings, such as trainer.steps=40")
+    train.add_argument(
+        "overrides", nargs="*", default=[], metavar="key=value", help="settings, such as trainer.steps=40"
+    )
     train.add_argument("--dry-run", action="store_true", help="check and print everything, train nothing")
     train.add_argument(
         "--resume", nargs="?", const="", metavar="RUN", help="go on from the last checkpoint of RUN, or the latest run"
@@ -50,12 +52,16 @@ def parser() -> argparse.ArgumentParser:
     evaluate = commands.add_parser("eval", help="measure a run, a checkpoint or a model on held-out episodes")
     evaluate.add_argument("policy", help="a run, a checkpoint's folder, or a model (`default`, a folder, an id)")
     evaluate.add_argument("env", help="a recipe, an environment, or my_env.py:MyEnv")
-    evaluate.add_argument("overrides", nargs="*", metavar="key=value", help="such as evaluation.temperature=0")
+    evaluate.add_argument(
+        "overrides", nargs="*", default=[], metavar="key=value", help="such as evaluation.temperature=0"
+    )
     evaluate.add_argument("--episodes", type=int, help="how many; 200 unless the settings say otherwise")
 
     baseline = commands.add_parser("baseline", help="measure trivial and scripted policies, or an endpoint")
     baseline.add_argument("env", nargs="?", help="a recipe, an environment, or my_env.py:MyEnv")
-    baseline.add_argument("overrides", nargs="*", metavar="key=value", help="such as env.args.opponent=minimax")
+    baseline.add_argument(
+        "overrides", nargs="*", default=[], metavar="key=value", help="such as env.args.opponent=minimax"
+    )
     baseline.add_argument("--all", action="store_true", help="every environment that comes with latih")
     baseline.add_argument("--episodes", type=int, help="how many; 200 unless the settings say otherwise")
     baseline.add_argument(
@@ -69,7 +75,9 @@ def parser() -> argparse.ArgumentParser:
     tasks = commands.add_parser("tasks", help="build the tasks of an environment that makes its own")
     tasks.add_argument("what", choices=["build"])
     tasks.add_argument("env", help="such as repo_repair")
-    tasks.add_argument("overrides", nargs="*", metavar="key=value", help="options of its generator, such as seed=1")
+    tasks.add_argument(
+        "overrides", nargs="*", default=[], metavar="key=value", help="options of its generator, such as seed=1"
+    )
     tasks.add_argument("--out", required=True, metavar="FILE", help="a .parquet or .jsonl file")
     tasks.add_argument("--count", type=int, default=100, help="how many; 100 unless given")
     tasks.add_argument("--packages", default="", metavar="A,B==1.0", help="what to make them from")
@@ -87,7 +95,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     if odd := [word for word in rest if word.startswith("-") or "=" not in word]:
         raise LatihError(f"{odd[0]!r} is not understood; see `latih {args.command} --help`")
     if "overrides" in args:
-        args.overrides += rest  # argparse hands back positional words that follow an option
+        args.overrides = [*args.overrides, *rest]  # argparse hands back positional words that follow an option
     if args.command == "train" and args.target is not None and "=" in args.target:
         args.overrides.insert(0, args.target)
         args.target = None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from latih.core import ConfigError, Sample, SamplingParams, StopReason
-from latih.evaluation import find_player, roles_of
+from latih.evaluation import check_player, roles_of
 from latih.models.chat import Renderer
 from latih.models.config import DecoderConfig
 from latih.models.device import pick_device, pick_dtype
@@ -31,17 +31,18 @@ class Preflight:
 
 
 def preflight(config: Config, events: Events) -> Preflight:
-    """Check loggers, device, env, harness, model and context. Raises LatihError, in one line, for the first fault."""
+    """Check loggers, device, env, harness, model, players and context. Raises LatihError, in one line for the first
+    fault.
+    """
     find_loggers(config.tracking)
     device = pick_device(config.trainer.policy.model.device)
     dtype = pick_dtype(config.trainer.policy.model.dtype, device)
     tasks = try_out(config)
-    if roles_of(config.env):
-        for player in (*config.roles.values(), config.evaluation.opponent):
-            if player.player not in ("policy", "own", "past"):
-                find_player(player, config.env, config.rollout.model_timeout)
     with named_progress(events) as told:
         folder = resolve_model(config.trainer.policy.model.path, told)
+    if roles_of(config.env):
+        for player in (*config.roles.values(), config.evaluation.opponent):
+            check_player(player, config.env)
     renderer = Renderer.from_folder(folder)
     probe = _Probe()
     settings = config.rollout.model_copy(update={"max_error_fraction": 1.0})

@@ -7,10 +7,14 @@ from dataclasses import replace
 from latih.core import ConfigError, ModelError, nearest
 from latih.envs import EnvSettings, find
 from latih.evaluation.agent import Agent
-from latih.evaluation.source import Source, find_source
+from latih.evaluation.source import find_source
 from latih.models.endpoint import EndpointModel
 from latih.models.source import resolve_model
 from latih.rollout import ChatSampler, MessageRenderer, Player, PlayerSettings, Rollouts
+
+LEARNING = ("policy", "own", "past")
+"""The players whose weights the training has at hand."""
+URLS = ("http://", "https://")
 
 
 def roles_of(env: EnvSettings) -> tuple[str, ...]:
@@ -19,39 +23,44 @@ def roles_of(env: EnvSettings) -> tuple[str, ...]:
     return roles if len(roles) > 1 else ()
 
 
-@contextmanager
-def frozen(settings: PlayerSettings, env: EnvSettings, timeout: float) -> Iterator[Player]:
-    """A player that learns nothing, as `settings` name it; `timeout` (seconds) bounds a call of an endpoint.
+def check_player(settings: PlayerSettings, env: EnvSettings) -> None:
+    """Tell whether a player is there without loading it; a model that has to be fetched is.
 
     Raises ConfigError for a name that is neither a scripted policy of the env nor an endpoint, nor a run, checkpoint
     or model; LatihError where that is damaged.
     """
-    found = find_player(settings, env, timeout)
-    if isinstance(found, Player):
-        yield found
-    else:
-        with Agent.load(found) as agent:
-            yield Player(learns=False, sampler=agent.engine, renderer=agent.renderer)
-
-
-def find_player(settings: PlayerSettings, env: EnvSettings, timeout: float) -> Player | Source:
-    """What `frozen` seats, before anything large is loaded: a player, or where its weights are. Raises as it does."""
     name, scripts = settings.player, tuple(getattr(find(env.id), "policies", ()))
-    if name in scripts:
-        return Player(learns=False, script=name)
-    if name.startswith(("http://", "https://")):
+    if name in LEARNING or name in scripts:
+        return
+    if name.startswith(URLS):
         if not settings.model:
             raise ConfigError(f"say which model of {name} plays: {{player: {name}, model: NAME}}")
+        return
+    try:
+        resolve_model(find_source(name).model)
+    except ModelError as exc:
+        known = nearest(name, {*LEARNING, *scripts})
+        end = "" if known.endswith("?") else "."
+        raise ConfigError(f"no player {name!r}: {known}{end} Nor is it a run, checkpoint or model: {exc}") from None
+
+
+@contextmanager
+def frozen(settings: PlayerSettings, env: EnvSettings, timeout: float) -> Iterator[Player]:
+    """A player that learns nothing, as `settings` name it; `timeout` (seconds) bounds a call of an endpoint.
+
+    Raises as `check_player` does.
+    """
+    check_player(settings, env)
+    name = settings.player
+    if name in getattr(find(env.id), "policies", ()):
+        yield Player(learns=False, script=name)
+    elif name.startswith(URLS):
         renderer = MessageRenderer()
         endpoint = EndpointModel(name, settings.model, timeout=timeout)
-        return Player(learns=False, sampler=ChatSampler(endpoint, renderer), renderer=renderer)
-    source = find_source(name)
-    try:
-        resolve_model(source.model)
-    except ModelError as exc:
-        known = nearest(name, {"policy", "past", "own", *scripts})
-        raise ConfigError(f"no player {name!r}: {known}; nor a run, checkpoint or model: {exc}") from None
-    return source
+        yield Player(learns=False, sampler=ChatSampler(endpoint, renderer), renderer=renderer)
+    else:
+        with Agent.load(find_source(name)) as agent:
+            yield Player(learns=False, sampler=agent.engine, renderer=agent.renderer)
 
 
 def seatings(

@@ -23,7 +23,7 @@ class EvaluationSettings(Record):
 
     opponent: PlayerSettings = PlayerSettings(player="random")
     """In an env with several roles the policy plays each role in turn, and this plays the others. `policy`: it plays
-    them all together, as in a game that is won by helping each other."""
+    them all together, as in a game that is won by helping each other. `own` and `past` change and are refused here."""
 
     def count(self, tasks: Sized = ()) -> int:
         """How many episodes there will be, of each role that is measured."""

@@ -225,4 +225,4 @@ def _from_hub(name: str, progress: Progress) -> Path:
     try:
         return Path(snapshot_download(name, allow_patterns=["*.json", "*.safetensors", "*.jinja"]))
     except Exception as exc:  # the client has a dozen kinds, from four libraries
-        raise ModelError(f"cannot fetch {name!r} from the Hugging Face Hub: {_line(exc)}") from exc
+        raise ModelError(f"no folder {name!r}, and the Hugging Face Hub does not give it: {_line(exc)}") from exc

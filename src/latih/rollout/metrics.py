@@ -13,7 +13,7 @@ def summarize(groups: SequenceOf[Group]) -> dict[str, float]:
     - `reward/mean`, `reward/std` (over trajectories, population), `reward/min`, `reward/max`; absent where all failed.
     - `env/<name>`: the mean of a metric of the env, over the trajectories that report it; in the env's own order.
     - `rollout/contrast`: the fraction of groups whose valid rewards differ, over all groups.
-    - `rollout/truncated`: the fraction cut by tokens, turns, context or the env.
+    - `rollout/truncated`: the fraction cut by turns, context or the env (by tokens where a harness says so).
     - `rollout/turns`, `rollout/tokens`: means per trajectory, of model calls and of sampled tokens.
     - `rollout/sequences`: mean per trajectory.
     - `<role>/reward`: the mean of a role, where several learn.

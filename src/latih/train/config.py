@@ -41,7 +41,7 @@ class Config(Record):
     env: EnvSettings
     data: DataSettings = DataSettings()
     roles: dict[str, PlayerSettings] = {}
-    """Who plays each role of an env that has several; the policy plays those that are not named."""
+    """By the role's name: `roles.o=past` is short for `roles.o.player=past`. The policy plays the roles not named."""
     harness: HarnessSettings = HarnessSettings()
     rollout: RolloutSettings = RolloutSettings()
     inference: EngineSettings = EngineSettings()
@@ -164,6 +164,8 @@ def _tree(target: str, long: bool) -> dict[str, Any]:
         raise ConfigError(f"--long is for recipes, and {target!r} is none: {nearest(target, recipes())}")
     if target.endswith((".yaml", ".yml")):
         return _read(Path(target))
+    if target.endswith(".py"):
+        raise ConfigError(f"{target} is a file: say which class of it, as in {target}:MyEnv")
     if ":" not in target and "/" not in target and target not in builtin_names():
         try:
             find(target)  # what a user's own code registered
