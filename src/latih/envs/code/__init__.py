@@ -79,6 +79,7 @@ class Code(MessageEnv):
         super().reset(seed=seed, options=options)
         self.problem = self._problem()
         self.attempts = 0
+        self.latest: tuple[str | None, Verdict | None] = (None, None)
         self.over = False
         shown = self.problem.examples
         question = self.problem.text + (f"\n{shown}" if shown else "")
@@ -100,9 +101,15 @@ class Code(MessageEnv):
             tolerance=problem.tolerance,
             limits=self.limits,
         )  # fmt: skip
+        self.latest = source, verdict
         if self.attempts <= self.retries and (told := self._feedback(verdict)):
             return told, 0.0, False, False, {}
-        return self._end(source, verdict)
+        return self._end(*self.latest)
+
+    def truncate(self, reason: str) -> tuple[float, dict[str, Any]]:
+        """The latest try is graded; none at all is invalid."""
+        _, reward, _, _, info = self._end(*self.latest)
+        return reward, info
 
     def scripted(self, name: str, rng: random.Random) -> str:
         """`expert` knows the solution; `random` writes that of another problem of its kind, drawn without aim.
