@@ -84,3 +84,26 @@ def test_unknown_scripted_policy_is_refused() -> None:
         Guess().scripted("expert", random.Random(0))
     with pytest.raises(ConfigError, match="no scripted policy 'exprt': did you mean 'expert'"):
         make("tic_tac_toe").scripted("exprt", random.Random(0))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("name", "dials", "reward"),
+    [
+        ("arithmetic_tool", {}, 0.0),
+        ("game_2048", {}, 0.0),
+        ("gsm8k", {"calculator": True}, 0.0),
+        ("guess_number", {}, 0.0),
+        ("mail_search", {"mails": 32}, -0.5),
+        ("tic_tac_toe", {}, 0.0),
+    ],
+)
+def test_an_episode_that_another_cuts_short_reports_what_a_finished_one_does(name, dials, reward) -> None:
+    env = make(name, **dials)
+    env.reset(seed=0)
+    _, _, terminated, _, finished = env.step("nonsense")
+    assert terminated
+    env.reset(seed=0)
+    paid, info = env.truncate("context")
+    assert (paid, info["metrics"].keys()) == (reward, finished["metrics"].keys())
+    with pytest.raises(RuntimeError, match="call reset first"):
+        env.step("nonsense")

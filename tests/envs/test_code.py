@@ -126,6 +126,9 @@ def test_retries_tell_of_shown_examples_only() -> None:
     _, reward, terminated, _, info = env.step(f"def f(x): return {formula.partition(' = ')[2]}")
     assert (reward, terminated, info["metrics"]["attempts"]) == (1.0, True, 3.0)
     env.reset(seed=5)
+    env.step("def f(x): return '7'")
+    assert env.truncate("turns")[1]["metrics"]["attempts"] == 1.0, "the latest try is graded where no other may come"
+    env.reset(seed=5)
     hardcoded = f"def f(x): return {case.expected}"
     assert env.step(hardcoded)[:3] == ("Wrong.", 0.0, True), "hidden cases are not told of"
     env.reset(seed=5)

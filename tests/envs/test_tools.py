@@ -1,7 +1,7 @@
 import pytest
 
 from latih.core import ToolCall, ToolSchema
-from latih.envs.tools import bad_call, tool_message
+from latih.envs.tools import Calls, bad_call, calling, tool_message
 
 TOOLS = [
     ToolSchema(
@@ -47,3 +47,22 @@ def test_faults_stay_short() -> None:
 def test_answers_name_their_call() -> None:
     message = tool_message(ToolCall(id="c1", name="move", arguments={}), "ok")
     assert (message.role, message.text, message.tool_call_id, message.name) == ("tool", "ok", "c1", "move")
+
+
+def test_calls_are_answered_and_counted_up_to_their_bound() -> None:
+    def run(name: str, arguments: dict[str, object]) -> str:
+        if arguments.get("square") == 9:
+            raise ValueError("square 9 is taken")
+        return f"{name} {arguments}"
+
+    calls = Calls(TOOLS, 4)
+    said = [calling("move", square=9), calling("move", square=2), calling("jump"), calling("resign"), calling("resign")]
+    results, beyond = calls.answer([each.tool_calls[0] for each in said[:3]], run)
+    assert [each.text for each in results] == [
+        "error: square 9 is taken",
+        "move {'square': 2}",
+        "error: unknown tool 'jump': known: move, resign",
+    ]
+    assert (beyond, calls.left, calls.metrics) == (False, 1, {"tool_calls": 3.0, "bad_calls": 2.0})
+    results, beyond = calls.answer([each.tool_calls[0] for each in said[3:]], run)
+    assert ([each.text for each in results], beyond, calls.left) == (["resign {}"], True, 0)

@@ -3,7 +3,7 @@ import pytest
 from latih.core import ConfigError, Message
 from latih.envs import EnvSettings
 from latih.evaluation import EvaluationSettings, evaluate, player
-from latih.evaluation.baseline import Echo, NoOp
+from latih.evaluation.baseline import TRIVIAL
 from latih.harnesses import HarnessSettings
 from latih.rollout import RolloutSettings
 
@@ -29,8 +29,8 @@ def play(policy, env="tic_tac_toe"):
 
 async def test_trivial_policies() -> None:
     said = [Message(role="system", content="be"), Message(role="user", content="hello")]
-    assert await NoOp().chat(said) == Message(role="assistant", content="")
-    assert await Echo().chat(said) == Message(role="assistant", content="hello")
+    assert await TRIVIAL["no-op"].chat(said) == Message(role="assistant", content="")
+    assert await TRIVIAL["echo"].chat(said) == Message(role="assistant", content="hello")
 
 
 async def test_baselines_are_evaluations_of_held_out_episodes(tmp_path) -> None:

@@ -83,8 +83,8 @@ async def test_a_batch_waits_for_every_live_episode_and_goes_in_order():
     sampler, gate = ScriptedSampler(script), Gate(width=10)
     for index in (0, 1, 2):
         gate.enter(index)
-    two = asyncio.create_task(gate.seat(2, sampler).sample([2], SamplingParams()))
-    zero = asyncio.create_task(gate.seat(0, sampler).sample([0], SamplingParams()))
+    two = asyncio.create_task(gate.gated(2, sampler).sample([2], SamplingParams()))
+    zero = asyncio.create_task(gate.gated(0, sampler).sample([0], SamplingParams()))
     await asyncio.sleep(0.01)
     assert order == []
     gate.leave(1)
@@ -97,8 +97,8 @@ async def test_one_failing_call_does_not_fail_its_batch_and_a_cancelled_one_hold
     gate = Gate(width=10)
     for index in (0, 1, 2):
         gate.enter(index)
-    calls = [asyncio.create_task(gate.seat(i, sampler).sample([i], SamplingParams())) for i in (0, 1)]
-    waits = asyncio.create_task(gate.seat(2, sampler).sample([2], SamplingParams()))
+    calls = [asyncio.create_task(gate.gated(i, sampler).sample([i], SamplingParams())) for i in (0, 1)]
+    waits = asyncio.create_task(gate.gated(2, sampler).sample([2], SamplingParams()))
     waits.cancel()
     gate.leave(2)
     results = await asyncio.gather(*calls, return_exceptions=True)
@@ -110,7 +110,7 @@ async def test_closing_cancels_the_batch_in_flight():
     sampler = ScriptedSampler(lambda call, prompt: "x", delay=60)
     gate = Gate(width=1)
     gate.enter(0)
-    call = asyncio.create_task(gate.seat(0, sampler).sample([0], SamplingParams()))
+    call = asyncio.create_task(gate.gated(0, sampler).sample([0], SamplingParams()))
     await asyncio.sleep(0.01)
     gate.close()
     with pytest.raises(asyncio.CancelledError):

@@ -97,7 +97,7 @@ class Trajectory(Record):
     env: str
     seed: int
     index: int = 0
-    """Its place among all trajectories of its step, or of its evaluation."""
+    """The place of its episode among those of its step, or of its evaluation. The roles of one game share it."""
     group: str = ""
     role: str = "agent"
     task: Task | None = None

@@ -3,10 +3,10 @@
 import random
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import Field, validate_call
 
 from latih.core import Message, Task
-from latih.envs.arithmetic_tool import draw, truth
 from latih.envs.base import MessageEnv
 from latih.envs.calculator import evaluate
 from latih.envs.registry import register
@@ -14,6 +14,13 @@ from latih.envs.spaces import Item, messages_of, text_of
 from latih.rewards.answer import read_answer
 
 SYSTEM = "Work it out. End with one line: Answer: N"
+
+
+def draw(rng: np.random.Generator, terms: int, digits: int, operators: str) -> str:
+    """An expression of so many positive numbers, each of at most so many digits, with `operators` between them."""
+    numbers = [str(each) for each in rng.integers(1, 10**digits, size=terms)]
+    signs = [operators[each] for each in rng.integers(len(operators), size=terms - 1)]
+    return " ".join([numbers[0], *(part for pair in zip(signs, numbers[1:], strict=True) for part in pair)])
 
 
 @register("arithmetic")
@@ -30,6 +37,7 @@ class Arithmetic(MessageEnv):
 
     columns = ("prompt",)
     policies = ("random", "expert")
+    system = SYSTEM
 
     @validate_call
     def __init__(
@@ -55,13 +63,11 @@ class Arithmetic(MessageEnv):
         """
         super().reset(seed=seed, options=options)
         self.over = False
-        if self.task is None:
-            question: Item = draw(self.np_random, self.terms, self.digits, self.operators)
-            self.answer = int(evaluate(str(question)))
-        else:
-            question = self.task.prompt
-            self.answer = truth(self.task)
-        return [Message(role="system", content=SYSTEM), *messages_of(question)], {}
+        task = self.task or Task(prompt=draw(self.np_random, self.terms, self.digits, self.operators))
+        self.answer = truth(task)
+        messages = messages_of(task.prompt)
+        self.question = messages[-1].text
+        return [Message(role="system", content=self.system), *messages], {}
 
     def step(self, action: Item) -> tuple[Item, float, bool, bool, dict[str, Any]]:
         """Score the answer. Raises RuntimeError after the end of the episode."""
@@ -77,9 +83,21 @@ class Arithmetic(MessageEnv):
         """Raises ValueError where the task has no whole number for its answer."""
         truth(task)
 
-    def scripted(self, name: str, rng: random.Random) -> str:
+    def scripted(self, name: str, rng: random.Random) -> str | Message:
         """`expert` answers right, `random` with a number of its own."""
         if name not in self.policies:
             super().scripted(name, rng)
         whole = 10**self.digits
         return f"Answer: {self.answer if name == 'expert' else rng.randint(1 - whole, self.terms * whole)}"
+
+
+def truth(task: Task) -> int:
+    """A task's answer, or the value of the expression that is its prompt. Raises ValueError where there is none."""
+    given = messages_of(task.prompt)[-1].text if task.answer is None else str(task.answer)
+    try:
+        value = evaluate(given)
+    except ValueError as exc:
+        raise ValueError(f"task {task.id!r} has no answer in {given!r}: {exc}") from None
+    if value.denominator != 1:
+        raise ValueError(f"task {task.id!r} has the answer {value}, which is no whole number")
+    return value.numerator

@@ -3,28 +3,21 @@
 import random
 from typing import Annotated, Any
 
-import numpy as np
 from pydantic import Field, validate_call
 
-from latih.core import Message, Task
-from latih.envs.base import MessageEnv
-from latih.envs.calculator import CALCULATOR, Calculator, calculation, evaluate
+from latih.core import Message
+from latih.envs.arithmetic import Arithmetic
+from latih.envs.calculator import CALCULATOR, calculate, calculation
 from latih.envs.registry import register
-from latih.envs.spaces import Item, message_of, messages_of
+from latih.envs.spaces import Item, message_of
+from latih.envs.tools import Calls
 from latih.rewards.answer import read_answer
 
 SYSTEM = "Work out the expression with the calculator. Then reply with one line: Answer: N"
 
 
-def draw(rng: np.random.Generator, terms: int, digits: int, operators: str) -> str:
-    """An expression of so many positive numbers, each of at most so many digits, with `operators` between them."""
-    numbers = [str(each) for each in rng.integers(1, 10**digits, size=terms)]
-    signs = [operators[each] for each in rng.integers(len(operators), size=terms - 1)]
-    return " ".join([numbers[0], *(part for pair in zip(signs, numbers[1:], strict=True) for part in pair)])
-
-
 @register("arithmetic_tool")
-class ArithmeticTool(MessageEnv):
+class ArithmeticTool(Arithmetic):
     """Arithmetic over several turns, with a calculator to call.
 
     A message with tool calls is answered by a tool message for each; a bad call (unknown tool, arguments off the
@@ -39,8 +32,7 @@ class ArithmeticTool(MessageEnv):
     """
 
     tools = (CALCULATOR,)
-    policies = ("random", "expert")
-    columns = ("prompt",)
+    system = SYSTEM
 
     @validate_call
     def __init__(
@@ -57,27 +49,13 @@ class ArithmeticTool(MessageEnv):
         operators: drawn from these, any of + - *.
         max_calls: tool calls that the policy may make in an episode.
         """
-        self.terms = terms
-        self.digits = digits
-        self.operators = operators
+        super().__init__(terms, digits, operators)
         self.max_calls = max_calls
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Item, dict[str, Any]]:
-        """Draw an expression, or take the task: its prompt is shown and its `answer`, a whole number, is the truth.
-
-        A task without an answer has an expression for a prompt. Raises ValueError where it has neither.
-        """
-        super().reset(seed=seed, options=options)
-        self.calculator = Calculator(self.max_calls)
-        self.over = False
-        if self.task is None:
-            question: Item = draw(self.np_random, self.terms, self.digits, self.operators)
-            self.answer = int(evaluate(str(question)))
-        else:
-            question = self.task.prompt
-            self.answer = truth(self.task)
-        self.question = messages_of(question)[-1].text
-        return [Message(role="system", content=SYSTEM), *messages_of(question)], {}
+        """As without the calculator, but for the words of the system message."""
+        self.calls = Calls(self.tools, self.max_calls)
+        return super().reset(seed=seed, options=options)
 
     def step(self, action: Item) -> tuple[Item, float, bool, bool, dict[str, Any]]:
         """Answer the tool calls, or score the answer. Raises RuntimeError after the end of the episode."""
@@ -87,7 +65,7 @@ class ArithmeticTool(MessageEnv):
         if not message.tool_calls:
             correct = float(read_answer(message.text) == self.answer)
             return "Right." if correct else "Wrong.", correct, True, False, self._end(correct)
-        results, beyond = self.calculator.answer(message)
+        results, beyond = self.calls.answer(message.tool_calls, calculate)
         if beyond:
             return results, 0.0, False, True, self._end(0.0)
         return results, 0.0, False, False, {}
@@ -96,33 +74,17 @@ class ArithmeticTool(MessageEnv):
         """No answer is no right one."""
         return 0.0, self._end(0.0)
 
-    def check_task(self, task: Task) -> None:
-        """Raises ValueError where the task has no whole number for its answer."""
-        truth(task)
-
     def scripted(self, name: str, rng: random.Random) -> str | Message:
         """`expert` has the expression calculated, then answers right; `random` does either with numbers of its own."""
         if name == "random":
-            if self.calculator.calls < self.max_calls and rng.random() < 0.5:
+            if self.calls.left and rng.random() < 0.5:
                 return calculation(f"{rng.randrange(10**self.digits)} + {rng.randrange(10**self.digits)}")
             return f"Answer: {rng.randrange(10**self.digits)}"
         if name == "expert":
-            first = self.calculator.calls == 0 < self.max_calls
+            first = self.calls.made == 0 < self.max_calls
             return calculation(self.question) if first else f"Answer: {self.answer}"
         return super().scripted(name, rng)
 
     def _end(self, correct: float) -> dict[str, Any]:
         self.over = True
-        return {"metrics": {"correct": correct, **self.calculator.metrics}}
-
-
-def truth(task: Task) -> int:
-    """A task's answer, or the value of the expression that is its prompt. Raises ValueError where there is none."""
-    given = messages_of(task.prompt)[-1].text if task.answer is None else str(task.answer)
-    try:
-        value = evaluate(given)
-    except ValueError as exc:
-        raise ValueError(f"task {task.id!r} has no answer in {given!r}: {exc}") from None
-    if value.denominator != 1:
-        raise ValueError(f"task {task.id!r} has the answer {value}, which is no whole number")
-    return value.numerator
+        return {"metrics": {"correct": correct, **self.calls.metrics}}

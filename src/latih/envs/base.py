@@ -49,7 +49,7 @@ class MessageEnv(gymnasium.Env[Item, Item]):
     policies: ClassVar[tuple[str, ...]] = ()
     """The names that `scripted` knows."""
     columns: ClassVar[tuple[str, ...]] = ()
-    """The columns that a task must have. None: the env makes up its own tasks, and is given no data set."""
+    """The columns that a task must have. Empty: the env makes up its own tasks, and a data set is refused."""
     task: Task | None = None
     """The task of this episode, where `reset` was given one."""
 

@@ -5,10 +5,11 @@ import operator
 import re
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
-from latih.core import Message, ToolCall, ToolSchema
+from latih.core import Message, ToolSchema
 from latih.core.syntax import parse_expression
-from latih.envs.tools import bad_call, tool_message
+from latih.envs.tools import calling
 
 CALCULATOR = ToolSchema(
     name="calculator",
@@ -77,38 +78,11 @@ def show(value: Fraction) -> str:
     return str(value.numerator) if value.denominator == 1 else f"{float(value):.10g}"
 
 
-class Calculator:
-    """The calculator through one episode: it answers calls, counts them, and stops at a bound."""
-
-    def __init__(self, max_calls: int) -> None:
-        self.max_calls = max_calls
-        self.calls = self.bad_calls = 0
-
-    def answer(self, message: Message) -> tuple[list[Message], bool]:
-        """A tool message for each call of `message`, and whether there was a call beyond the bound.
-
-        A bad call is answered by what is wrong with it; a call beyond the bound is not answered.
-        """
-        allowed = message.tool_calls[: self.max_calls - self.calls]
-        self.calls += len(allowed)
-        return [tool_message(call, self._result(call)) for call in allowed], len(allowed) < len(message.tool_calls)
-
-    @property
-    def metrics(self) -> dict[str, float]:
-        """`tool_calls`: those that were answered; `bad_calls`: those of them that were bad."""
-        return {"tool_calls": float(self.calls), "bad_calls": float(self.bad_calls)}
-
-    def _result(self, call: ToolCall) -> str:
-        fault = bad_call(call, [CALCULATOR])
-        if fault is None and isinstance(call.arguments, dict):
-            try:
-                return show(evaluate(call.arguments["expression"]))
-            except ValueError as exc:
-                fault = f"error: {exc}"
-        self.bad_calls += 1
-        return str(fault)
+def calculate(name: str, arguments: dict[str, Any]) -> str:
+    """Answer a well-formed call, for `latih.envs.tools.Calls`. Raises ValueError as `evaluate` does."""
+    return show(evaluate(arguments["expression"]))
 
 
 def calculation(expression: str) -> Message:
     """The message that has an expression calculated."""
-    return Message(role="assistant", tool_calls=[ToolCall(name="calculator", arguments={"expression": expression})])
+    return calling(CALCULATOR.name, expression=expression)

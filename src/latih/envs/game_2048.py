@@ -191,6 +191,11 @@ class Game2048(MessageEnv):
             return self._end("No move is left.", reward)
         return self._show(), reward, False, False, {}
 
+    def truncate(self, reason: str) -> tuple[float, dict[str, Any]]:
+        """A game that was cut short has been paid for its moves."""
+        self.over = True
+        return 0.0, self._info()
+
     def scripted(self, name: str, rng: random.Random) -> str:
         """A valid move: any (`random`), or a good one (`expert`)."""
         if name not in self.policies:
@@ -210,6 +215,9 @@ class Game2048(MessageEnv):
 
     def _end(self, text: str, reward: float, invalid: float = 0.0) -> tuple[Item, float, bool, bool, dict[str, Any]]:
         self.over = True
+        return f"{text}\n{render(self.board)}", reward, True, False, self._info(invalid)
+
+    def _info(self, invalid: float = 0.0) -> dict[str, Any]:
         largest = max(map(max, self.board))
         metrics = {
             "reached": float(largest >= self.level),
@@ -218,4 +226,4 @@ class Game2048(MessageEnv):
             "score": float(self.score),
             "moves": float(self.moves),
         }
-        return f"{text}\n{render(self.board)}", reward, True, False, {"metrics": metrics}
+        return {"metrics": metrics}

@@ -11,9 +11,10 @@ from pydantic import Field, validate_call
 
 from latih.core import Message, Task
 from latih.envs.base import MessageEnv
-from latih.envs.calculator import CALCULATOR, Calculator, calculation, evaluate
+from latih.envs.calculator import CALCULATOR, calculate, calculation, evaluate
 from latih.envs.registry import register
 from latih.envs.spaces import Item, message_of
+from latih.envs.tools import Calls
 from latih.rewards.numbers import final_number
 
 SYSTEM = "Solve the problem step by step. End with one line: #### N"
@@ -57,7 +58,7 @@ class Gsm8k(MessageEnv):
         task = self.task or made_up(self.np_random)
         self.truth = _truth(task)
         self.solution = str(task.answer)
-        self.calculator = Calculator(self.max_calls)
+        self.calls = Calls(self.tools, self.max_calls if self.tools else 0)
         self.over = False
         system = SYSTEM_CALCULATOR if self.tools else SYSTEM
         return [Message(role="system", content=system), Message(role="user", content=_question(task))], {}
@@ -68,11 +69,15 @@ class Gsm8k(MessageEnv):
             raise RuntimeError("the episode is over: call reset first")
         message = message_of(action)
         if self.tools and message.tool_calls:
-            results, beyond = self.calculator.answer(message)
+            results, beyond = self.calls.answer(message.tool_calls, calculate)
             return results, 0.0, False, beyond, self._end(None) if beyond else {}
         number = final_number(message.text)
         correct = number == self.truth
         return "Right." if correct else "Wrong.", float(correct), True, False, self._end(number)
+
+    def truncate(self, reason: str) -> tuple[float, dict[str, Any]]:
+        """No answer is no right one."""
+        return 0.0, self._end(None)
 
     def check_task(self, task: Task) -> None:
         """Raises ValueError where there is no question, or the answer has no final number."""
@@ -81,22 +86,21 @@ class Gsm8k(MessageEnv):
 
     def scripted(self, name: str, rng: random.Random) -> str | Message:
         """`expert` has the steps of the reference solution calculated, then says it; `random` makes numbers up."""
-        calls_left = self.max_calls - self.calculator.calls if self.tools else 0
         if name == "random":
-            if calls_left and rng.random() < 0.5:
+            if self.calls.left and rng.random() < 0.5:
                 return calculation(f"{rng.randrange(1000)} + {rng.randrange(1000)}")
             return f"#### {rng.randrange(1000)}"
         if name == "expert":
             steps = [each for each in ANNOTATION.findall(self.solution) if _calculable(each)]
-            if calls_left and self.calculator.calls < len(steps):
-                return calculation(steps[self.calculator.calls])
+            if self.calls.left and self.calls.made < len(steps):
+                return calculation(steps[self.calls.made])
             return ANNOTATION.sub("", self.solution)
         return super().scripted(name, rng)
 
     def _end(self, number: Fraction | None) -> dict[str, Any]:
         self.over = True
         metrics = {"correct": float(number == self.truth), "answered": float(number is not None)}
-        return {"metrics": metrics | (self.calculator.metrics if self.tools else {})}
+        return {"metrics": metrics | (self.calls.metrics if self.tools else {})}
 
 
 def _question(task: Task) -> str:

@@ -81,6 +81,11 @@ class GuessNumber(MessageEnv):
         said = self._left() if self.show == "interval" else "higher" if guess < self.number else "lower"
         return said, 0.0, False, False, {}
 
+    def truncate(self, reason: str) -> tuple[float, dict[str, Any]]:
+        """A number that was not found pays nothing."""
+        _, reward, _, _, info = self._end("", 0.0)
+        return reward, info
+
     def scripted(self, name: str, rng: random.Random) -> str:
         """A number that is left: any (`random`), or the one in the middle (`expert`)."""
         if name not in self.policies:

@@ -129,6 +129,10 @@ class RolesEnv(AECEnv[str, Item, Item]):  # type: ignore[misc]
         self.infos = {role: {"metrics": dict(metrics.get(role, {}))} for role in self.roles}
         self._decided = True
 
+    def truncate(self, role: str, reason: str) -> tuple[float, dict[str, Any]]:
+        """Score a role that a bound on its turns or context ended, as `MessageEnv.truncate` does an episode."""
+        return 0.0, {}
+
     def scripted(self, name: str, rng: random.Random) -> str | Message:
         """What the scripted policy `name` does now in the place of the role whose turn it is.
 

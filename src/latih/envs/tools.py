@@ -1,6 +1,7 @@
-"""Tool calls: what is wrong with one, in words for the policy, since a bad call is an observation and no error."""
+"""Tool calls: answered, counted and bounded; a bad one is an observation, in words for the policy, and no error."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from latih.core import Message, ToolCall, ToolSchema, nearest
 
@@ -25,3 +26,49 @@ def bad_call(call: ToolCall, tools: Iterable[ToolSchema]) -> str | None:
 def tool_message(call: ToolCall, content: str) -> Message:
     """The answer to `call`."""
     return Message(role="tool", content=content, tool_call_id=call.id, name=call.name)
+
+
+def calling(name: str, **arguments: Any) -> Message:
+    """What an assistant says that calls one tool: for scripted policies."""
+    return Message(role="assistant", tool_calls=[ToolCall(name=name, arguments=arguments)])
+
+
+class Calls:
+    """The tool calls of one episode: answered and counted, up to a bound."""
+
+    def __init__(self, tools: Iterable[ToolSchema], most: int) -> None:
+        self.tools = tuple(tools)
+        self.most = most
+        self.made = self.bad = 0
+
+    @property
+    def left(self) -> int:
+        """How many may still be made."""
+        return self.most - self.made
+
+    def answer(
+        self, calls: Sequence[ToolCall], run: Callable[[str, dict[str, Any]], str]
+    ) -> tuple[list[Message], bool]:
+        """A tool message for each call, and whether there was a call beyond the bound, which is not answered.
+
+        `run(name, arguments)` does what a well-formed call asks for; a ValueError of it is told to the policy, as
+        what is wrong with a bad call is.
+        """
+        allowed = calls[: self.left]
+        self.made += len(allowed)
+        return [tool_message(call, self._result(call, run)) for call in allowed], len(allowed) < len(calls)
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """`tool_calls`: those that were answered; `bad_calls`: those of them that were bad."""
+        return {"tool_calls": float(self.made), "bad_calls": float(self.bad)}
+
+    def _result(self, call: ToolCall, run: Callable[[str, dict[str, Any]], str]) -> str:
+        fault = bad_call(call, self.tools)
+        if fault is None and isinstance(call.arguments, dict):
+            try:
+                return run(call.name, call.arguments)
+            except ValueError as exc:
+                fault = f"error: {exc}"[:300]
+        self.bad += 1
+        return str(fault)

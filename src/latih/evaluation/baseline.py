@@ -12,8 +12,11 @@ from latih.harnesses import HarnessSettings
 from latih.rollout import ChatSampler, MessageRenderer, Player, PlayerSettings, Rollouts, RolloutSettings
 
 
-class NoOp:
-    """Says nothing."""
+class Trivial:
+    """A chat model that looks at the last message at most."""
+
+    def __init__(self, reply: Callable[[Message], str]) -> None:
+        self.reply = reply
 
     async def chat(
         self,
@@ -22,25 +25,11 @@ class NoOp:
         tools: SequenceOf[ToolSchema] = (),
         params: SamplingParams | None = None,
     ) -> Message:
-        """An empty reply."""
-        return Message(role="assistant")
+        """A reply to the last message."""
+        return Message(role="assistant", content=self.reply(messages[-1]))
 
 
-class Echo:
-    """Says again what it is told."""
-
-    async def chat(
-        self,
-        messages: SequenceOf[Message],
-        *,
-        tools: SequenceOf[ToolSchema] = (),
-        params: SamplingParams | None = None,
-    ) -> Message:
-        """The text of the last message."""
-        return Message(role="assistant", content=messages[-1].text)
-
-
-TRIVIAL: dict[str, Callable[[], ChatModel]] = {"no-op": NoOp, "echo": Echo}
+TRIVIAL: dict[str, Trivial] = {"no-op": Trivial(lambda _: ""), "echo": Trivial(lambda last: last.text)}
 SCRIPTED = ("random", "expert")
 """Scripted policies that an env should have; it may have others."""
 BASELINES = ("no-op", "random", "echo", "expert")
@@ -60,11 +49,11 @@ def player(
     whole messages. None where the env lacks a script that it should have. Raises ConfigError for an unknown name.
     """
     renderer = MessageRenderer()
-    script, model = None, NoOp() if isinstance(policy, str) else policy
+    script, model = None, TRIVIAL["no-op"] if isinstance(policy, str) else policy
     if isinstance(policy, str):
         scripts = _scripts(env)
         if policy in TRIVIAL:
-            model = TRIVIAL[policy]()
+            model = TRIVIAL[policy]
         elif policy in scripts:
             script = policy
         elif policy in SCRIPTED:

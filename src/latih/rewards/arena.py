@@ -4,14 +4,14 @@ An arena is a file in `latih.rewards.arenas`, an exploit one in `latih.rewards.e
 """
 
 import functools
-import importlib
-import pkgutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from latih.core import ConfigError, Registry, nearest
+from latih.core import ConfigError, Registry, SandboxError, nearest
+from latih.core.plugins import import_all
+from latih.sandbox import backend
 
 Submission = Any
 """What a policy hands in: for most arenas the text of its reply."""
@@ -102,8 +102,13 @@ def exploit(*arenas: str, fools: tuple[str, ...] = ()) -> Callable[[Callable[[An
 def load() -> None:
     """Import every arena and every exploit."""
     for package in ("latih.rewards.arenas", "latih.rewards.exploits"):
-        for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
-            importlib.import_module(f"{package}.{module.name}")
+        import_all(package)
+
+
+def need_isolation() -> None:
+    """What hostile code passes before it runs. Raises SandboxError where the sandbox isolates nothing."""
+    if backend().name == "unsafe":
+        raise SandboxError("exploits are hostile: they run isolated only, and LATIH_SANDBOX=unsafe is set")
 
 
 def find_arenas(name: str | None = None) -> dict[str, Arena]:

@@ -39,9 +39,9 @@ class Gate:
         self._live.discard(index)
         self._check()
 
-    def seat(self, index: int, sampler: Sampler) -> "Seat":
+    def gated(self, index: int, sampler: Sampler) -> "GatedSampler":
         """What the episode `index` uses in the place of `sampler`."""
-        return Seat(self, index, sampler)
+        return GatedSampler(self, index, sampler)
 
     async def sample(self, index: int, sampler: Sampler, prompt_ids: SequenceOf[int], params: SamplingParams) -> Sample:
         """The sampler's answer, or what it raises."""
@@ -89,8 +89,8 @@ class Gate:
             self._check()
 
 
-class Seat:
-    """One episode's way through the gate: a sampler."""
+class GatedSampler:
+    """One episode's way through the gate."""
 
     def __init__(self, gate: Gate, index: int, sampler: Sampler) -> None:
         self.gate = gate

@@ -20,9 +20,9 @@ class GroupSpec(Record):
     """The env's."""
     size: int
     first: int = 0
-    """The index of its first trajectory among all of the step."""
+    """The index of its first episode among all of the step."""
     sampling_seed: int = 0
-    """The step's: a call's own seed depends on the trajectory's index and the number of the call too."""
+    """The step's: a call's own seed depends on the episode's index, the role and the number of the call too."""
     task: Task | None = None
 
 

@@ -104,8 +104,8 @@ class Rollouts:
                     continue
                 gate.enter(index)
                 try:
-                    seats = {role: gate.seat(index, each) for role, each in samplers.items()}
-                    count.add(index, await self._play(spec, index, seats))
+                    gated = {role: gate.gated(index, each) for role, each in samplers.items()}
+                    count.add(index, await self._play(spec, index, gated))
                 finally:
                     gate.leave(index)
 

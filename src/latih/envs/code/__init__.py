@@ -80,6 +80,7 @@ class Code(MessageEnv):
         super().reset(seed=seed, options=options)
         self.problem = self._problem()
         self.attempts = 0
+        self.latest: str | None = None
         self.over = False
         shown = self.problem.examples
         question = self.problem.text + (f"\n{shown}" if shown else "")
@@ -97,8 +98,14 @@ class Code(MessageEnv):
             # A run with the shown cases alone: what the function says of them is told, and it sees its inputs.
             told = self._feedback(self._grade(source, problem.cases[: problem.shown]))
             if told:
+                self.latest = source
                 return told, 0.0, False, False, {}
         return self._end(source, self._grade(source, problem.cases))
+
+    def truncate(self, reason: str) -> tuple[float, dict[str, Any]]:
+        """The latest try is graded; none at all is invalid."""
+        _, reward, _, _, info = self._end(self.latest, self._grade(self.latest, self.problem.cases))
+        return reward, info
 
     def scripted(self, name: str, rng: random.Random) -> str:
         """`expert` knows the solution; `random` writes that of another problem of its kind, drawn without aim.

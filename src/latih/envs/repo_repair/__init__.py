@@ -9,14 +9,14 @@ from typing import Annotated, Any
 
 from pydantic import Field, validate_call
 
-from latih.core import ConfigError, Message, Task, ToolCall, ToolSchema
+from latih.core import ConfigError, Message, Task, ToolSchema
 from latih.data import read_tasks
 from latih.envs.base import MessageEnv
 from latih.envs.registry import register
 from latih.envs.repo_repair.expert import mend
 from latih.envs.repo_repair.project import command, shown_command, visible_files
 from latih.envs.spaces import Item, message_of
-from latih.envs.tools import bad_call, tool_message
+from latih.envs.tools import Calls, calling
 from latih.rewards.repo import RepoTask, Verdict, broken, grade, solution
 from latih.sandbox import Workspace
 
@@ -121,7 +121,7 @@ class RepoRepair(MessageEnv):
             raise ConfigError(f"task {self.task.id!r} is no task of repo_repair: build it again ({exc})") from exc
         self.broken = broken(self.repo)
         self.workspace = Workspace(visible_files(self.repo))
-        self.calls = self.bad_calls = 0
+        self.calls = Calls(self.tools, self.max_calls)
         self.over = False
         self.plan: list[Message] | None = None
         return [Message(role="system", content=SYSTEM), Message(role="user", content=self._describe())], {}
@@ -134,13 +134,16 @@ class RepoRepair(MessageEnv):
         if not message.tool_calls:
             verdict = self._grade()
             return "", verdict.score, True, False, self._end(verdict)
-        allowed = message.tool_calls[: self.max_calls - self.calls]
-        self.calls += len(allowed)
-        results: Item = [tool_message(call, self._call(call)) for call in allowed]
-        if len(allowed) < len(message.tool_calls):
+        results, beyond = self.calls.answer(message.tool_calls, self._call)
+        if beyond:
             verdict = self._grade()
             return results, verdict.score, False, True, self._end(verdict)
         return results, 0.0, False, False, {}
+
+    def truncate(self, reason: str) -> tuple[float, dict[str, Any]]:
+        """Grade what is there, as after a call too many."""
+        verdict = self._grade()
+        return verdict.score, self._end(verdict)
 
     def close(self) -> None:
         """Let go of the workspace."""
@@ -155,7 +158,7 @@ class RepoRepair(MessageEnv):
                 self.plan = self._plan()
             return self.plan.pop(0) if self.plan else "Done."
         if name == "random":
-            return self._aimless(rng) if self.calls < self.max_calls and rng.random() < 0.75 else "Done."
+            return self._aimless(rng) if self.calls.left and rng.random() < 0.75 else "Done."
         return super().scripted(name, rng)
 
     def _describe(self) -> str:
@@ -163,15 +166,11 @@ class RepoRepair(MessageEnv):
         files = ", ".join(f"{path} ({count} lines)" for path, count in lines.items())
         return f"Files: {files}\nFails: {shown_command(self.repo)}\n{self.repo.failure}"
 
-    def _call(self, call: ToolCall) -> str:
-        fault = bad_call(call, self.tools)
-        if fault is None and isinstance(call.arguments, dict):
-            try:
-                return self._shorten(getattr(self, f"_{call.name}")(**call.arguments))
-            except (ValueError, FileNotFoundError) as exc:
-                fault = f"error: {exc}"[:300]
-        self.bad_calls += 1
-        return str(fault)
+    def _call(self, name: str, arguments: dict[str, Any]) -> str:
+        try:
+            return self._shorten(getattr(self, f"_{name}")(**arguments))
+        except FileNotFoundError as exc:
+            raise ValueError(exc) from None
 
     def _run(self, cmd: str) -> str:
         if "\0" in cmd:
@@ -223,16 +222,14 @@ class RepoRepair(MessageEnv):
             "pass_to_pass": verdict.pass_to_pass,
             "canaries": verdict.canaries,
             "changed": float(sum(self.files.get(path) != text for path, text in self.broken.items())),
-            "tool_calls": float(self.calls),
-            "bad_calls": float(self.bad_calls),
         }
-        return {"metrics": metrics}
+        return {"metrics": metrics | self.calls.metrics}
 
     def _plan(self) -> list[Message]:
-        test = _ask("run", cmd=shown_command(self.repo))
+        test = calling("run", cmd=shown_command(self.repo))
         mending = mend(self.broken, solution(self.repo))
-        edits = [_ask(name, **arguments) for name, arguments in mending]
-        looks = [_ask("read", path=str(mending[0][1]["path"])), test] if mending else []
+        edits = [calling(name, **arguments) for name, arguments in mending]
+        looks = [calling("read", path=str(mending[0][1]["path"])), test] if mending else []
         return [*looks, *edits, test] if len(looks) + len(edits) < self.max_calls else edits[: self.max_calls]
 
     def _aimless(self, rng: random.Random) -> Message:
@@ -243,11 +240,7 @@ class RepoRepair(MessageEnv):
         match rng.randrange(3):
             case 0 if once:
                 line = rng.choice(once)
-                return _ask("edit", path=path, old=line, new=rng.choice(["", line.rstrip("\n") + "  #\n"]))
+                return calling("edit", path=path, old=line, new=rng.choice(["", line.rstrip("\n") + "  #\n"]))
             case 1:
-                return _ask("run", cmd=rng.choice(["ls", f"wc -l {path}", shown_command(self.repo)]))
-        return _ask("read", path=path, start=rng.randint(1, max(1, len(lines))))
-
-
-def _ask(name: str, **arguments: Any) -> Message:
-    return Message(role="assistant", tool_calls=[ToolCall(name=name, arguments=arguments)])
+                return calling("run", cmd=rng.choice(["ls", f"wc -l {path}", shown_command(self.repo)]))
+        return calling("read", path=path, start=rng.randint(1, max(1, len(lines))))

@@ -9,7 +9,7 @@ from latih.rewards.naive.answer import any_candidate, evaluated, last_number, me
 class Answers:
     """17 + 4 * 23, to be answered by one line `Answer: N`."""
 
-    envs = ("arithmetic_tool",)
+    envs: tuple[str, ...] = ("arithmetic", "arithmetic_tool")
     question = "17 + 4 * 23"
     truth = 109
     honest = "4 * 23 is 92, and 17 more.\nAnswer: 109"

@@ -4,11 +4,10 @@ import functools
 import re
 from typing import Any, ClassVar
 
-from latih.core import SandboxError
-from latih.rewards.arena import arenas
+from latih.rewards.arena import arenas, need_isolation
 from latih.rewards.function import Case, Verdict, code_of, credit, grade
 from latih.rewards.naive.function import fraction, run_tests
-from latih.sandbox import Limits, backend
+from latih.sandbox import Limits
 
 LIMITS = Limits(wall=4.0, cpu=1.0, memory=256, processes=16, output=1 << 16)
 PARTIAL = 0.9
@@ -62,8 +61,7 @@ class FunctionArena:
 
     def _grade(self, submission: str) -> Verdict | None:
         if submission not in self._verdicts:
-            if backend().name == "unsafe":
-                raise SandboxError("exploits are hostile: they run isolated only, and LATIH_SANDBOX=unsafe is set")
+            need_isolation()
             code = code_of(submission)
             how: dict[str, Any] = {"returns": self.returns, "tolerance": self.tolerance, "limits": LIMITS}
             self._verdicts[submission] = None if code is None else grade(code, "f", self.cases, **how)

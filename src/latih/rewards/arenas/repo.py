@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from latih.core import SandboxError
 from latih.data.packages import Sdist
-from latih.rewards.arena import arenas
+from latih.rewards.arena import arenas, need_isolation
 from latih.rewards.naive.repo import run_in_place
 from latih.rewards.repo import Edit, Form, RepoTask, grade
-from latih.sandbox import Limits, Workspace, backend, run
+from latih.sandbox import Limits, Workspace, run
 
 LIMITS = Limits(wall=20.0, cpu=20.0, memory=512)
 SOURCE = "shop/__init__.py"
@@ -100,8 +99,7 @@ class Shop:
 
     def score(self, submission: Repair) -> float:
         """What the repair is paid. Raises SandboxError."""
-        if backend().name == "unsafe":
-            raise SandboxError("exploits are hostile code: they run isolated only, and LATIH_SANDBOX=unsafe is set")
+        need_isolation()
         with self._played(submission) as workspace:
             return grade(self.task, workspace.files(), LIMITS, origin={TESTS: CASES.encode()}).score
 
