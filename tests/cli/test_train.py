@@ -299,3 +299,9 @@ def test_killed_and_resumed(tmp_path: Path, quick: list[str]) -> None:
     last = run.checkpoints().steps()[-1]
     assert main(["train", "--resume", "r", f"run.folder={tmp_path / 'runs'}", f"trainer.steps={last + 2}"]) == 0
     assert [row["step"] for row in run.metrics() if "reward" in row] == list(range(1, last + 3))
+
+
+@pytest.mark.parametrize("where", ["roles.o", "evaluation.opponent"])
+def test_a_dry_run_tells_of_a_player_that_is_not_there(where: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "tic_tac_toe_duel", "--dry-run", f"{where}=exprt"]) == 2
+    assert "no player 'exprt': did you mean 'expert'" in capsys.readouterr().err

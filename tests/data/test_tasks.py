@@ -88,3 +88,10 @@ def test_required_columns_can_be_others(tmp_path: Path) -> None:
     with pytest.raises(LatihError, match="has no 'prompt': known: side"):
         read_tasks(path)
     assert read_tasks(path, columns=["side"]) == [Task(id="0", side="x")]
+
+
+@pytest.mark.parametrize("name", ["deep.jsonl", "deep.json"])
+def test_json_too_deep_to_read_is_told_in_one_line(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("[" * 100_000)
+    with pytest.raises(LatihError, match=f"{name}.* is no JSON"):
+        read_tasks(tmp_path / name)

@@ -192,6 +192,7 @@ def test_an_episode_by_hand(task: Task) -> None:
 
     assert told(call("run", cmd="ls -A; ls -A tests; exit 3")) == "shop\ntests\ntest_shop.py\n\n[exit code 3]"
     assert told(call("read", path=SOURCE, start=4)).startswith("def total(prices):\n")
+    assert told(call("read", path=SOURCE, start=4.0)) == told(call("read", path=SOURCE, start=4))
     assert told(call("read", path=TESTS)).count("def test_") == 1
     assert "1 failed" in told(call("run", cmd="python -m pytest -q tests"))
     assert told(call("write", path="x/y.txt", text="é")) == "written"
