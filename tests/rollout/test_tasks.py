@@ -6,6 +6,7 @@ import pytest
 from latih.core import LatihError
 from latih.data import DataSettings
 from latih.envs import make
+from latih.envs.repo_repair import TASKS
 from latih.rollout import load_tasks, read_rows
 
 
@@ -50,3 +51,19 @@ def test_a_row_of_both_sets_is_refused(tmp_path: Path) -> None:
     held_out = write(tmp_path / "b.jsonl", {"prompt": "3+3"}, {"prompt": "2+2", "id": "e"})
     with pytest.raises(LatihError, match=r"row e of data\.eval is row t of data\.train"):
         load_tasks(DataSettings(train=train, eval=held_out), make("arithmetic_tool"))
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "fault"),
+    [
+        ("temporal_clue", {"prompt": "Who?", "solution": {"A": "Ada"}}, {"solution": ["Ada"]}),
+        ("repo_repair", json.loads(TASKS.read_text(encoding="utf-8").splitlines()[0]), {"repo": {}}),
+    ],
+)
+def test_envs_with_files_of_their_own_take_data_sets_too(tmp_path, name, row, fault) -> None:
+    pytest.importorskip("ortools")
+    env = make(name)
+    [task] = read_rows(DataSettings(), write(tmp_path / "a.jsonl", row), env)
+    assert task.id == row.get("id", "0")
+    with pytest.raises(LatihError, match=r"no answers by letter|no task of repo_repair"):
+        read_rows(DataSettings(), write(tmp_path / "b.jsonl", row | fault), env)

@@ -50,6 +50,7 @@ class MailSearch(MessageEnv):
 
     tools = (SEARCH, READ, ANSWER)
     policies = ("random", "expert")
+    columns = ("prompt", "answer")
 
     @validate_call
     def __init__(

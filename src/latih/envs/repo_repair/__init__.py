@@ -56,6 +56,13 @@ def tasks_of(path: str) -> list[Task]:
     return read_tasks(path, columns=("repo",))
 
 
+def _repo(task: Task) -> RepoTask:
+    try:
+        return RepoTask.model_validate((task.model_extra or {}).get("repo"))
+    except ValueError as exc:
+        raise ConfigError(f"task {task.id!r} is no task of repo_repair: build it again ({exc})") from exc
+
+
 @register("repo_repair")
 class RepoRepair(MessageEnv):
     """Mend the bug in a small Python project, with a shell and an editor, until hidden tests pass.
@@ -72,6 +79,7 @@ class RepoRepair(MessageEnv):
 
     tools = TOOLS
     policies = ("random", "expert")
+    columns = ("repo",)
 
     @validate_call
     def __init__(
@@ -115,10 +123,7 @@ class RepoRepair(MessageEnv):
         if self.task is None:
             tasks = tasks_of(self.tasks)
             self.task = tasks[self.np_random.integers(len(tasks))]
-        try:
-            self.repo = RepoTask.model_validate((self.task.model_extra or {}).get("repo"))
-        except ValueError as exc:
-            raise ConfigError(f"task {self.task.id!r} is no task of repo_repair: build it again ({exc})") from exc
+        self.repo = _repo(self.task)
         self.broken = broken(self.repo)
         self.workspace = Workspace(visible_files(self.repo))
         self.calls = Calls(self.tools, self.max_calls)
@@ -139,6 +144,10 @@ class RepoRepair(MessageEnv):
             verdict = self._grade()
             return results, verdict.score, False, True, self._end(verdict)
         return results, 0.0, False, False, {}
+
+    def check_task(self, task: Task) -> None:
+        """Raises ConfigError where the row is no task that `latih tasks build repo_repair` wrote."""
+        _repo(task)
 
     def truncate(self, reason: str) -> tuple[float, dict[str, Any]]:
         """Grade what is there, as after a call too many."""

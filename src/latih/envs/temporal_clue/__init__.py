@@ -32,6 +32,7 @@ class TemporalClue(MessageEnv):
     """
 
     policies = ("random", "expert")
+    columns = ("prompt",)
 
     @validate_call
     def __init__(
@@ -93,6 +94,10 @@ class TemporalClue(MessageEnv):
             "answered": sum(each is not None for each in marks) / len(marks),
         }
         return f"{right} of {len(marks)} right.", right / len(marks), True, False, {"metrics": metrics}
+
+    def check_task(self, task: Task) -> None:
+        """Raises ValueError where the row has no answers by letter."""
+        _answers(task)
 
     def scripted(self, name: str, rng: random.Random) -> str:
         """The solution (`expert`), or for each question any of the names that may answer it (`random`)."""
