@@ -1,8 +1,5 @@
 import json
 import random
-import subprocess
-import sys
-import textwrap
 import warnings
 from pathlib import Path
 from typing import Any
@@ -19,7 +16,7 @@ from latih.envs.mail_search.questions import KINDS, Mail
 from latih.envs.mail_search.store import write
 from latih.rollout import plan
 from latih.train.config import resolve
-from tests.envs.playing import play
+from tests.envs.playing import episodes_in_other_processes, play
 
 ROOT = Path(__file__).parents[2]
 MAILS = [
@@ -378,21 +375,4 @@ def test_recipes_fit_the_env() -> None:
 
 
 def test_episodes_are_the_same_in_every_process() -> None:
-    code = """
-        from latih.envs import make
-        from tests.envs.playing import play
-        env = make("mail_search", mails=64)
-        games = [play(env, policy, seed) for seed in range(12) for policy in env.policies]
-        print([[str(each) for each in game.messages] + [game.reward] for game in games])
-    """
-    runs = {
-        subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(code)],
-            env={"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PYTHONHASHSEED": seed},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        for seed in ("0", "1", "random")
-    }
-    assert len(runs) == 1
+    assert len(episodes_in_other_processes("mail_search", 12, mails=64)) == 1

@@ -1,11 +1,7 @@
 import functools
 import itertools
-import json
 import math
 import random
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -15,7 +11,7 @@ from hypothesis import strategies as st
 from latih.core import Message, ToolCall
 from latih.envs import message_of
 from latih.envs.tic_tac_toe import LINES, SYSTEM, TicTacToe, best_moves, render, value, winner
-from tests.envs.playing import play
+from tests.envs.playing import episodes_in_other_processes, play
 
 ROOT = Path(__file__).parents[2]
 
@@ -264,26 +260,7 @@ def test_step_after_the_end_is_an_error() -> None:
 
 
 def test_games_are_the_same_in_every_process() -> None:
-    code = """
-        import json
-        from latih.envs import make
-        from tests.envs.playing import play
-        env = make("tic_tac_toe", opponent="minimax", opening=2)
-        games = [play(env, policy, seed) for seed in range(20) for policy in env.policies]
-        print(json.dumps([[each.text for each in game.messages] + [game.reward] for game in games]))
-    """
-    runs = {
-        subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(code)],
-            env={"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PYTHONHASHSEED": seed},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        for seed in ("0", "1", "random")
-    }
-    assert len(runs) == 1
-    assert len(json.loads(runs.pop())) == 40
+    assert len(episodes_in_other_processes("tic_tac_toe", 20, opponent="minimax", opening=2)) == 1
 
 
 def test_global_random_state_plays_no_part() -> None:
