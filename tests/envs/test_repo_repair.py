@@ -219,7 +219,7 @@ def test_an_episode_by_hand(task: Task) -> None:
         "pass_to_pass": 1.0,
         "canaries": 1.0,
         "changed": 1.0,
-        "tool_calls": 16.0,
+        "tool_calls": 18.0,
         "bad_calls": 7.0,
     }
     with pytest.raises(RuntimeError, match="call reset first"):
