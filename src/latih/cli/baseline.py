@@ -8,9 +8,9 @@ from rich import box
 from rich.table import Table
 
 from latih.cli.screen import Screen
-from latih.core import ConfigError
+from latih.core import ConfigError, Task
 from latih.envs.registry import builtin_names
-from latih.evaluation import BASELINES, EvalResult, evaluate, player
+from latih.evaluation import BASELINES, URLS, EvalResult, evaluate, player
 from latih.models.endpoint import EndpointModel
 from latih.rollout import read_rows
 from latih.tracking import Events, Silent
@@ -49,9 +49,11 @@ def measure(
         raise ConfigError(f"--episodes {episodes}: give 1 or more")
     more = [] if episodes is None else [f"evaluation.episodes={episodes}"]
     config = resolve(target, [*overrides, *more])
+    with contextlib.closing(config.env.make()) as world:
+        tasks = read_rows(config.data, config.data.eval, world)
     results = {}
     for policy in policies or BASELINES:
-        result = _play(policy, config, model, events or Silent())
+        result = _play(policy, config, tasks, model, events or Silent())
         results[policy if result is None else result.label] = result
     return config, results
 
@@ -80,9 +82,9 @@ def markdown(made: Sequence[Sequence[str]]) -> str:
     return "\n".join([lines[0], "|---" * len(made[0]) + "|", *lines[1:]])
 
 
-def _play(policy: str, config: Config, model: str, events: Events) -> EvalResult | None:
+def _play(policy: str, config: Config, tasks: Sequence[Task], model: str, events: Events) -> EvalResult | None:
     endpoint = None
-    if policy.startswith(("http://", "https://")):
+    if policy.startswith(URLS):
         if not model:
             raise ConfigError(f"say which model of {policy}: --model NAME")
         endpoint = EndpointModel(policy, model, timeout=config.rollout.model_timeout)
@@ -90,8 +92,6 @@ def _play(policy: str, config: Config, model: str, events: Events) -> EvalResult
     if rollouts is None:
         return None
     label = model if endpoint else policy
-    with contextlib.closing(config.env.make()) as world:
-        tasks = read_rows(config.data, config.data.eval, world)
     episodes = config.evaluation.count(tasks) * len(rollouts)
     with events.progress(f"{config.env.id}: {label}", episodes) as advance:
 

@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
-from typing import Any
 
 from latih.core import ChatModel, ConfigError, Message, SamplingParams, ToolSchema, nearest
 from latih.envs import EnvSettings
-from latih.evaluation.players import roles_of, seatings
+from latih.evaluation.players import roles_of, scripts_of, seatings
 from latih.harnesses import HarnessSettings
-from latih.rollout import ChatSampler, MessageRenderer, Player, PlayerSettings, Rollouts, RolloutSettings
+from latih.rollout import POLICY, ChatSampler, MessageRenderer, Player, PlayerSettings, Rollouts, RolloutSettings
 
 
 class Trivial:
@@ -51,7 +50,7 @@ def player(
     renderer = MessageRenderer()
     script, model = None, TRIVIAL["no-op"] if isinstance(policy, str) else policy
     if isinstance(policy, str):
-        scripts = _scripts(env)
+        scripts = scripts_of(env)
         if policy in TRIVIAL:
             model = TRIVIAL[policy]
         elif policy in scripts:
@@ -67,14 +66,6 @@ def player(
     learning = {role: Player(script=script) for role in roles_of(env)}
     if not learning:
         return [rollouts]
-    alone = opponent is not None and opponent.player == "policy"
+    alone = opponent is not None and opponent.player == POLICY
     other = None if alone else Player(learns=False, script="random")
     return seatings(replace(rollouts, script=None), learning, {}, other)
-
-
-def _scripts(settings: EnvSettings) -> tuple[str, ...]:
-    env: Any = settings.make()
-    try:
-        return tuple(getattr(getattr(env, "unwrapped", env), "policies", ()))
-    finally:
-        env.close()

@@ -10,10 +10,9 @@ from latih.evaluation.agent import Agent
 from latih.evaluation.source import find_source
 from latih.models.endpoint import EndpointModel
 from latih.models.source import resolve_model
-from latih.rollout import ChatSampler, MessageRenderer, Player, PlayerSettings, Rollouts
+from latih.rollout import OWN, PAST, POLICY, ChatSampler, MessageRenderer, Player, PlayerSettings, Rollouts
 
-LEARNING = ("policy", "own", "past")
-"""The players whose weights the training has at hand."""
+LEARNING = (POLICY, OWN, PAST)
 URLS = ("http://", "https://")
 
 
@@ -23,13 +22,18 @@ def roles_of(env: EnvSettings) -> tuple[str, ...]:
     return roles if len(roles) > 1 else ()
 
 
+def scripts_of(env: EnvSettings) -> tuple[str, ...]:
+    """The names of an env's scripted policies. Raises ConfigError."""
+    return tuple(getattr(find(env.id), "policies", ()))
+
+
 def check_player(settings: PlayerSettings, env: EnvSettings) -> None:
     """Tell whether a player is there without loading it; a model that has to be fetched is.
 
     Raises ConfigError for a name that is neither a scripted policy of the env nor an endpoint, nor a run, checkpoint
     or model; LatihError where that is damaged.
     """
-    name, scripts = settings.player, tuple(getattr(find(env.id), "policies", ()))
+    name, scripts = settings.player, scripts_of(env)
     if name in LEARNING or name in scripts:
         return
     if name.startswith(URLS):
@@ -52,7 +56,7 @@ def frozen(settings: PlayerSettings, env: EnvSettings, timeout: float) -> Iterat
     """
     check_player(settings, env)
     name = settings.player
-    if name in getattr(find(env.id), "policies", ()):
+    if name in scripts_of(env):
         yield Player(learns=False, script=name)
     elif name.startswith(URLS):
         renderer = MessageRenderer()

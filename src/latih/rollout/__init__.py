@@ -10,11 +10,14 @@ from latih.rollout.recorder import Recorder, UnknownCompletion
 from latih.rollout.rollouts import Rollouts, TooManyErrors
 from latih.rollout.script import Script
 from latih.rollout.seats import Player
-from latih.rollout.settings import PlayerSettings, RolloutSettings
+from latih.rollout.settings import OWN, PAST, POLICY, PlayerSettings, RolloutSettings
 from latih.rollout.tasks import TaskSets, load_tasks, read_rows
 
 __all__ = [
+    "OWN",
+    "PAST",
     "PHASES",
+    "POLICY",
     "BoundedSampler",
     "ChatSampler",
     "Completion",

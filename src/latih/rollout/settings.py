@@ -7,11 +7,14 @@ from pydantic import Field, model_validator
 from latih.core import SamplingParams
 from latih.core.schema import Record
 
+POLICY, OWN, PAST = "policy", "own", "past"
+"""The players that a training has at hand; any other name is of one that learns nothing."""
+
 
 class PlayerSettings(Record):
     """Who plays a role of an env that has several."""
 
-    player: str = "policy"
+    player: str = POLICY
     """`policy`: the policy that is trained; `own`: one of the role's own, trained beside it; `past`: an earlier version
     of the policy, drawn anew at each step. The rest learns nothing: a scripted policy of the env, a run, checkpoint or
     model, or the URL of an OpenAI-compatible endpoint."""

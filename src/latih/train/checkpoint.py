@@ -38,7 +38,7 @@ class Progress(Record):
 def write(folder: Path, trainer: PolicyTrainer, step: int) -> None:
     """Write everything into an existing folder; whoever calls makes it whole (`latih.runs.Checkpoints.save`)."""
     policy = trainer.policy
-    write_policy(folder, policy)
+    _write_weights(folder, policy)
     write_tensors(folder / OPTIMIZER, trainer.state())
     progress = Progress(
         step=step,
@@ -52,11 +52,15 @@ def write(folder: Path, trainer: PolicyTrainer, step: int) -> None:
 
 def write_policy(folder: Path, policy: Policy) -> None:
     """Write what plays, and nothing that a training needs to go on: for `load_checkpoint`."""
+    _write_weights(folder, policy)
+    (folder / PROGRESS).write_text(json.dumps({"model": policy.fingerprint}), encoding="utf-8")
+
+
+def _write_weights(folder: Path, policy: Policy) -> None:
     if policy.lora is not None:
         policy.save_adapter(folder / ADAPTER)
     else:
         write_tensors(folder / MASTERS, policy.state())
-    (folder / PROGRESS).write_text(json.dumps({"model": policy.fingerprint}), encoding="utf-8")
 
 
 def read(folder: Path, trainer: PolicyTrainer) -> Progress:

@@ -22,7 +22,7 @@ from latih.envs.registry import builtin_names, canonical
 from latih.evaluation import EvaluationSettings, roles_of
 from latih.harnesses import HarnessSettings
 from latih.inference.settings import EngineSettings
-from latih.rollout import PlayerSettings, RolloutSettings
+from latih.rollout import OWN, PAST, POLICY, PlayerSettings, RolloutSettings
 from latih.runs import RunSettings
 from latih.tracking import TrackingSettings
 from latih.train.settings import TrainerSettings
@@ -232,9 +232,9 @@ def _check_roles(config: Config) -> None:
         if role not in roles:
             known = nearest(role, roles) if roles else "it has no roles to be played by different players"
             raise ConfigError(f"roles.{role}: {config.env.id} has no role {role!r}: {known}")
-    if roles and all(role in config.roles and config.roles[role].player != "policy" for role in roles):
+    if roles and all(role in config.roles and config.roles[role].player != POLICY for role in roles):
         raise ConfigError("roles: no role is played by `policy`, the one that is trained: leave one of them out")
-    if config.evaluation.opponent.player in ("own", "past"):
+    if config.evaluation.opponent.player in (OWN, PAST):
         raise ConfigError("evaluation.opponent: name one that stays as it is, so that evaluations can be compared")
 
 

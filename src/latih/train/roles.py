@@ -12,7 +12,7 @@ from latih.evaluation.agent import load_checkpoint
 from latih.evaluation.players import frozen, roles_of, seatings
 from latih.inference.engine import Engine
 from latih.models.policy import Policy
-from latih.rollout import Player, PlayerSettings, Rollouts
+from latih.rollout import OWN, PAST, POLICY, Player, PlayerSettings, Rollouts
 from latih.runs import Checkpoints, read_marker
 from latih.train import checkpoint
 from latih.train.config import Config
@@ -20,7 +20,6 @@ from latih.train.trainer import PolicyTrainer
 
 MAIN = ""
 """The name of the policy that a run is about."""
-POLICY, OWN, PAST = "policy", "own", "past"
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,9 @@ class Cast:
     def write(self, folder: Path, step: int) -> None:
         """All sides into a checkpoint's folder: the main one as any run, the others under `roles/`."""
         for name, side in self.sides.items():
-            checkpoint.write(_folder(folder, name), side.trainer, step)
+            where = _folder(folder, name)
+            where.mkdir(parents=True, exist_ok=True)
+            checkpoint.write(where, side.trainer, step)
 
     def read(self, folder: Path) -> int:
         """Put all sides back; the step of the checkpoint. Raises ModelError where it is broken or of another model."""
@@ -140,6 +141,4 @@ def make_cast(config: Config, rollouts: Rollouts, main: Side, load: Callable[[st
 
 
 def _folder(folder: Path, name: str) -> Path:
-    where = folder / "roles" / name if name else folder
-    where.mkdir(parents=True, exist_ok=True)
-    return where
+    return folder / "roles" / name if name else folder
