@@ -2,6 +2,7 @@
 
 import pytest
 
+from latih.cli.main import main
 from latih.core import ConfigError
 from latih.data import read_trajectories
 from latih.evaluation import EvalResult, find_source
@@ -97,6 +98,19 @@ def test_roles_that_help_each_other_are_measured_together(tmp_path):
     result = EvalResult.load(run.folder / "evaluations" / "step-000003-after-RL")
     assert result.episodes == 8
     assert {"giver/right", "guesser/right"} <= result.rates.keys() | result.means.keys()
+
+
+def test_latih_eval_seats_the_roles_as_training_does(tmp_path, capsys):
+    run = run_of(config(tmp_path, "roles.o=past", "trainer.steps=1"))
+    assert main(["eval", str(run.folder), "tic_tac_toe_duel", "--episodes", "4"]) == 0
+    [folder] = (run.folder / "evaluations" / "by-hand").iterdir()
+    by_hand = EvalResult.load(folder)
+    trained = EvalResult.load(run.folder / "evaluations" / "step-000001-after-RL")
+    assert (by_hand.episodes, by_hand.reward, by_hand.rates) == (8, trained.reward, trained.rates)
+    own = run_of(config(tmp_path, "roles.o=own", "trainer.steps=1", name="own"))
+    assert main(["eval", str(own.folder), "tic_tac_toe_duel", "--episodes", "4"]) == 2
+    assert "role o has a policy of its own: say who plays it, such as roles.o=random" in capsys.readouterr().err
+    assert main(["eval", str(own.folder), "tic_tac_toe_duel", "--episodes", "4", "roles.o=random"]) == 0
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 from latih.cli.report import show
 from latih.cli.screen import Screen
 from latih.cli.settings import eval_config, runs_folder
-from latih.evaluation import Agent, AgentSettings, Source, evaluate, find_source
+from latih.evaluation import Agent, AgentSettings, Source, evaluate, find_source, seated
 from latih.models.memory import keep_pages
 from latih.rollout import read_rows
 from latih.runs.run import default_name
@@ -31,10 +31,15 @@ def evaluate_command(policy: str, env: str, overrides: Sequence[str], episodes: 
             tasks = read_rows(config.data, config.data.eval, world)
         with named_progress(screen) as told:
             agent = Agent.load(source, AgentSettings.of_run(config.as_dict()), told=told)
-        with agent, screen.progress(f"evaluating {label}", config.evaluation.count(tasks)) as advance:
+        alone, opponent = agent.rollouts(config.env.make, config.env.id), config.evaluation.opponent
+        with (
+            agent,
+            seated(alone, config.env, config.roles, opponent, config.rollout.model_timeout) as seatings,
+            screen.progress(f"evaluating {label}", config.evaluation.count(tasks) * len(seatings)) as advance,
+        ):
             result = asyncio.run(
                 evaluate(
-                    agent.rollouts(config.env.make, config.env.id),
+                    seatings,
                     config.evaluation,
                     label=label,
                     tasks=tasks,

@@ -35,7 +35,7 @@ def eval_config(source: Source, env: str, overrides: Sequence[str], episodes: in
     if source.config:
         tree = dict(source.config)
         if canonical(str(_env_id(tree))) != canonical(asked.env.id):  # how another env is played is that env's affair
-            tree |= {name: asked.as_dict()[name] for name in ("env", "data", "harness", "rollout")}
+            tree |= {name: asked.as_dict()[name] for name in ("env", "data", "roles", "harness", "rollout")}
     else:
         tree = override(asked.as_dict(), [])
         tree["trainer"]["policy"]["model"]["path"] = source.model

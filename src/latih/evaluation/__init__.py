@@ -4,7 +4,7 @@ from latih.evaluation.agent import Agent, AgentSettings
 from latih.evaluation.baseline import BASELINES, player
 from latih.evaluation.evaluate import evaluate
 from latih.evaluation.intervals import Estimate, student, wilson
-from latih.evaluation.players import URLS, check_player, frozen, roles_of, seatings
+from latih.evaluation.players import URLS, check_player, frozen, roles_of, seated, seatings
 from latih.evaluation.result import EPISODES, RESULT, EvalResult, estimate
 from latih.evaluation.settings import EvaluationSettings
 from latih.evaluation.source import Source, find_source
@@ -27,6 +27,7 @@ __all__ = [
     "frozen",
     "player",
     "roles_of",
+    "seated",
     "seatings",
     "student",
     "wilson",

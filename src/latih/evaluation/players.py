@@ -1,7 +1,7 @@
 """Who plays the roles that a policy does not: scripts, endpoints, and policies that stay as they are."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from latih.core import ConfigError, ModelError, nearest
@@ -81,3 +81,32 @@ def seatings(
         return [replace(rollouts, players={**learning, **fixed})]
     others = dict.fromkeys(learning, opponent)
     return [replace(rollouts, players={**others, role: player, **fixed}) for role, player in learning.items()]
+
+
+@contextmanager
+def seated(
+    rollouts: Rollouts,
+    env: EnvSettings,
+    roles: Mapping[str, PlayerSettings],
+    opponent: PlayerSettings,
+    timeout: float,
+) -> Iterator[list[Rollouts]]:
+    """The seatings of one policy that is measured by itself: it takes the roles that it was trained in, or beside.
+
+    Raises as `check_player` does, and ConfigError where a role has a policy of its own.
+    """
+    with ExitStack() as stack:
+        learning: dict[str, Player] = {}
+        fixed: dict[str, Player] = {}
+        for role in roles_of(env):
+            settings = roles.get(role, PlayerSettings())
+            if settings.player == OWN:
+                raise ConfigError(f"role {role} has a policy of its own: say who plays it, such as roles.{role}=random")
+            if settings.player in LEARNING:
+                learning[role] = Player()
+            else:
+                fixed[role] = stack.enter_context(frozen(settings, env, timeout))
+        other = None
+        if learning and opponent.player != POLICY:
+            other = stack.enter_context(frozen(opponent, env, timeout))
+        yield seatings(rollouts, learning, fixed, other)
