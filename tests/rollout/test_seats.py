@@ -8,7 +8,7 @@ import pytest
 from latih.core import Message, SamplerError, SamplingParams, StopReason
 from latih.envs.roles import RolesEnv
 from latih.harnesses import ChatLoop
-from latih.rollout import Player, plan
+from latih.rollout import Player, TooManyErrors, plan
 from tests.rollout.fakes import ScriptedSampler
 from tests.rollout.playing import rollouts
 
@@ -250,3 +250,9 @@ def test_who_acts_after_another_left_hears_of_that_and_is_not_blamed(game):
     )
     assert (first.error, first.stop_reason, first.reward) == (None, StopReason.TRUNCATED, 1.0)
     assert (second.error, second.stop_reason, second.reward) == (None, StopReason.TRUNCATED, 0.0)
+
+
+def test_too_many_errors_counts_the_roles_it_speaks_of(game):
+    roll = seated(game, ScriptedSampler(lambda call, prompt: SamplerError("broken")), max_error_fraction=0.5)
+    with pytest.raises(TooManyErrors, match=r"^2 of 2 episodes failed \(1 harness, 1 sampler\)"):
+        roll.run(plan(0, "train", 1, groups=1))

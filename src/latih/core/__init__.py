@@ -29,9 +29,10 @@ from latih.core.protocols import (
 from latih.core.registry import Registry, nearest
 from latih.core.sampling import Sample, SamplingParams, StopReason
 from latih.core.seeds import derive_seed
-from latih.core.trajectories import ErrorRecord, Group, Sequence, Task, Trajectory, Turn
+from latih.core.trajectories import AGENT, ErrorRecord, Group, Sequence, Task, Trajectory, Turn
 
 __all__ = [
+    "AGENT",
     "ChatModel",
     "ConfigError",
     "ContextFull",

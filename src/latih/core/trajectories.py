@@ -17,6 +17,8 @@ def _finite(value: float) -> float:
     return value
 
 
+AGENT = "agent"
+"""The role of an env that has but one."""
 Finite = Annotated[float, AfterValidator(_finite)]
 
 
@@ -99,7 +101,7 @@ class Trajectory(Record):
     index: int = 0
     """The place of its episode among those of its step, or of its evaluation. The roles of one game share it."""
     group: str = ""
-    role: str = "agent"
+    role: str = AGENT
     task: Task | None = None
     sequences: list[Sequence] = []
     reward: Finite = 0.0
@@ -134,7 +136,7 @@ class Group(Record):
     @property
     def role(self) -> str:
         """The role that all of them played."""
-        return self.trajectories[0].role if self.trajectories else "agent"
+        return self.trajectories[0].role if self.trajectories else AGENT
 
     @property
     def valid(self) -> list[Trajectory]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from latih.core import ConfigError, Message, Task, ToolSchema, nearest
+from latih.core import AGENT, ConfigError, Message, Task, ToolSchema, nearest
 from latih.envs.spaces import Item, MessageSpace
 
 
@@ -45,7 +45,7 @@ class MessageEnv(gymnasium.Env[Item, Item]):
     metadata = {"render_modes": []}
     tools: Sequence[ToolSchema] = ()
     """The tools that the policy may call."""
-    roles: ClassVar[tuple[str, ...]] = ("agent",)
+    roles: ClassVar[tuple[str, ...]] = (AGENT,)
     policies: ClassVar[tuple[str, ...]] = ()
     """The names that `scripted` knows."""
     columns: ClassVar[tuple[str, ...]] = ()

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import gymnasium
 
-from latih.core import ConfigError, Env, nearest
+from latih.core import AGENT, ConfigError, Env, nearest
 from latih.core.plugins import build, load_module, modules
 from latih.core.schema import Record
 from latih.envs.base import spec_of
@@ -166,7 +166,7 @@ def _describe(name: str) -> EnvInfo:
         name=f"{name}:NAME" if hasattr(cls, "member") else name,
         id=full,
         summary=(inspect.getdoc(cls) or "").partition("\n")[0],
-        roles=list(getattr(cls, "roles", ("agent",))),
+        roles=list(getattr(cls, "roles", (AGENT,))),
         tools=[tool.name for tool in tools] if isinstance(tools, list | tuple) else [],
         dials=[f"{p.name}={p.default!r}" for p in inspect.signature(cls).parameters.values()],
     )

@@ -138,7 +138,8 @@ def attack(name: str, arena: Arena, only: tuple[str, ...] = (), workers: int = 4
 
     def outcome(each: str) -> Outcome:
         submission = submissions[each]()
-        return Outcome(each, name, arena.score(submission), wrong, arena.naive(submission))
+        score = wrong if each == "wrong" else arena.score(submission)
+        return Outcome(each, name, score, wrong, arena.naive(submission))
 
     with ThreadPoolExecutor(workers) as pool:  # most of them do little but wait for a deadline
         return list(pool.map(outcome, [each for each in submissions if not only or each in only]))

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from latih.core import (
+    AGENT,
     Env,
     ErrorRecord,
     Group,
@@ -33,8 +34,6 @@ from latih.rollout.settings import RolloutSettings
 from latih.rollout.threads import Threads
 from latih.rollout.world import CLOSE_TIMEOUT, World
 
-AGENT = "agent"
-"""The role of an env that has but one."""
 TEARDOWN = 3 * CLOSE_TIMEOUT
 """Seconds that stopping early waits for envs to close."""
 
@@ -199,11 +198,12 @@ class _Count:
         if self.on_done is not None:
             self.on_done(trajectories)
         self.failed += [(each, each.error) for each in trajectories if each.error is not None]
-        if len(self.failed) > self.max_fraction * self.total * len(trajectories):
+        total = self.total * len(trajectories)
+        if len(self.failed) > self.max_fraction * total:
             (first, error), counts = self.failed[0], Counter(each.kind for _, each in self.failed)
             kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
             raise TooManyErrors(
-                f"{len(self.failed)} of {self.total} episodes failed ({kinds}), more than rollout.max_error_fraction="
+                f"{len(self.failed)} of {total} episodes failed ({kinds}), more than rollout.max_error_fraction="
                 f"{self.max_fraction:g} allows; the first, {first.group} trajectory {first.index}: {error.message}"
                 f"\n{error.traceback}".rstrip(),
                 error,
