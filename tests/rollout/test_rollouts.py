@@ -279,6 +279,23 @@ def test_what_the_user_can_mend_is_told_in_one_line():
     assert all(each.closed == 1 for each in env.made)
 
 
+async def test_a_cancellation_during_close_waits_until_the_env_is_closed():
+    closing = threading.Event()
+
+    def close(self):
+        closing.set()
+        time.sleep(0.2)
+        CountEnv.close(self)
+
+    env = fresh(close=close)
+    task = asyncio.create_task(rollouts(env).play(plan(0, "train", 0, groups=1, size=1)))
+    assert await asyncio.to_thread(closing.wait, 5)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [each.closed for each in env.made] == [1]
+
+
 async def test_cancellation_closes_every_env_soon():
     env = fresh(Hanging, go=threading.Event())
     roll = rollouts(env, step_timeout=60)

@@ -1,5 +1,6 @@
 """A world behind a thread and a deadline: what an env does wrong stays here, with its name on it."""
 
+import asyncio
 import contextlib
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -63,8 +64,17 @@ class World:
         """Close the env, whatever happened. Raises EnvError where that fails.
 
         Where a step hangs, another thread closes the env: a resource freed under a step's feet is better than one
-        that is never freed.
+        that is never freed. A cancellation meanwhile is obeyed once the env is closed.
         """
+        closing = asyncio.ensure_future(self._close())
+        try:
+            await asyncio.shield(closing)
+        except asyncio.CancelledError:
+            await asyncio.wait([closing])
+            closing.exception()  # seen: the fault stays the world's
+            raise
+
+    async def _close(self) -> None:
         self._closed = True
         if self._thread.busy and not (self.fault and self.fault.hung):
             with contextlib.suppress(Hung):
