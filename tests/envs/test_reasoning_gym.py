@@ -11,7 +11,8 @@ from gymnasium.utils.env_checker import check_env
 
 from latih.core import ConfigError, GraderError
 from latih.envs import describe, find, make
-from latih.envs.reasoning_gym import ReasoningGym, create, excluded, names, read_answer
+from latih.envs.reasoning_gym import ReasoningGym, create, excluded, names
+from latih.rewards.answer import tagged_answer
 from tests.envs.playing import play
 
 pytest.importorskip("reasoning_gym", reason="the extra latih[reasoning-gym] is not installed")
@@ -113,7 +114,7 @@ def test_exploitable_tasks_pay_for_nonsense_and_can_be_had_all_the_same() -> Non
     ],
 )
 def test_an_answer_stands_once_between_its_tags(text: str, answer: str | None) -> None:
-    assert read_answer(text) == answer
+    assert tagged_answer(text) == answer
 
 
 def test_dials_shape_the_puzzle() -> None:

@@ -15,10 +15,11 @@ from latih.data import write_tasks
 from latih.envs import make
 from latih.envs.temporal_clue import TemporalClue, solver
 from latih.envs.temporal_clue.clues import KINDS, Witness, clock
-from latih.envs.temporal_clue.grading import grade, normal, read_answers, read_options
+from latih.envs.temporal_clue.options import read_options
 from latih.envs.temporal_clue.puzzle import _make, puzzle
 from latih.envs.temporal_clue.solver import Solver
 from latih.envs.temporal_clue.world import Size, draw
+from latih.rewards.letters import grade, normal, read_answers
 from latih.train.config import resolve
 from tests.envs.detective import Detective
 from tests.envs.playing import episodes_in_other_processes, play

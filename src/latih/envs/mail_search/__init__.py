@@ -12,14 +12,14 @@ from latih.core import ConfigError, Message, Task, ToolCall
 from latih.data import read_tasks
 from latih.envs.base import MessageEnv
 from latih.envs.mail_search.boxes import SMALL, box
-from latih.envs.mail_search.questions import KINDS, UNKNOWN, Kind, Mail, Question
-from latih.envs.mail_search.scoring import NO_ANSWER, SOURCES, VALUE, Verdict, judge, normalize, speed
+from latih.envs.mail_search.questions import KINDS, Kind, Mail, Question
 from latih.envs.mail_search.store import Hit, Store
 from latih.envs.mail_search.tools import ANSWER, READ, SEARCH, SIMPLE_SEARCH, search, show_hits, show_mail
 from latih.envs.mail_search.world import MAX_MAILS, ROUND
 from latih.envs.registry import register
 from latih.envs.spaces import Item, message_of, messages_of
 from latih.envs.tools import Calls, bad_call, calling
+from latih.rewards.cited import NO_ANSWER, SOURCES, UNKNOWN, VALUE, Verdict, judge, normalize, speed
 
 SYSTEM = (
     "Find the answer in the mails, then call answer with its value and the ids of the mails that say it. "

@@ -5,8 +5,6 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 Kind: TypeAlias = Literal["lookup", "update", "date", "hop", "none", "injected"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-UNKNOWN = "unknown"
-"""What the policy answers where no mail tells."""
 
 
 class Mail(NamedTuple):

@@ -4,7 +4,6 @@ import functools
 import json
 import math
 import random
-import re
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,9 +13,9 @@ from latih.core import ConfigError, GraderError, Message, boundary, nearest
 from latih.envs.base import MessageEnv
 from latih.envs.registry import register
 from latih.envs.spaces import Item, text_of
+from latih.rewards.answer import tagged_answer
 
 SYSTEM = "Put your answer between <answer> and </answer>."
-ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 EXCLUDED = Path(__file__).with_name("excluded.json")
 """What bench/reasoning_gym_audit.py found."""
 DRAWS = 20
@@ -88,7 +87,7 @@ class ReasoningGym(MessageEnv):
         if self.over:
             raise RuntimeError("the episode is over: call reset first")
         self.over = True
-        answer = read_answer(text_of(action))
+        answer = tagged_answer(text_of(action))
         score = self._score(answer) if answer else 0.0
         correct = float(score >= 1)
         metrics = {"correct": correct, "score": score, "answered": float(bool(answer)), "redrawn": float(self.redrawn)}
@@ -116,17 +115,6 @@ def _member(name: str) -> type[ReasoningGym]:
     camel = "".join(word.capitalize() for word in name.split("_"))
     members = {"name": name, "__doc__": f"{name}, a task of reasoning-gym.", "__module__": __name__}
     return type(f"ReasoningGym{camel}", (ReasoningGym,), members)
-
-
-def read_answer(text: str) -> str | None:
-    """What stands between the only `<answer>` and the only `</answer>`, or None.
-
-    >>> read_answer("It is <answer> 4 </answer>."), read_answer("<answer>4</answer> or <answer>5</answer>")
-    ('4', None)
-    """
-    found = ANSWER.findall(text)
-    once = text.count("<answer>") == text.count("</answer>") == 1
-    return (found[0].strip() or None) if once and found else None
 
 
 def names() -> list[str]:

@@ -10,10 +10,11 @@ from latih.core import ConfigError, Message, Task
 from latih.envs.base import MessageEnv
 from latih.envs.registry import register
 from latih.envs.spaces import Item, messages_of, text_of
-from latih.envs.temporal_clue.grading import grade, read_options
+from latih.envs.temporal_clue.options import read_options
 from latih.envs.temporal_clue.puzzle import puzzle
 from latih.envs.temporal_clue.solver import require
 from latih.envs.temporal_clue.world import TIMES, Size
+from latih.rewards.letters import grade
 
 ANSWERS = TypeAdapter(dict[Annotated[str, Field(pattern="^[A-Z]$")], str])
 

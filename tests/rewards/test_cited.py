@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from latih.envs.mail_search.questions import Question
-from latih.envs.mail_search.scoring import Verdict, f1, judge, normalize, speed
+from latih.rewards.cited import Verdict, f1, judge, normalize, speed
 
 TWO = Question("hop", "?", ("$4,217",), (frozenset({3}), frozenset({7, 8})), ("$9,999",))
 NONE = Question("none", "?", ())

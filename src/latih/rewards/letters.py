@@ -6,8 +6,6 @@ from collections.abc import Mapping
 ANSWER = re.compile(r"([A-Z])\s*[.):]\s*(\S.*)")
 TIME = re.compile(r"([0-9]{1,2})(?::([0-5][0-9]))? ?([ap]) ?m")
 AROUND = " ,;:!\"'\u201c\u201d\u2018\u2019"
-KINDS = ("SUSPECT", "WEAPON", "ROOM", "TIME", "MOTIVE")
-"""What the format lines of a public puzzle ask for."""
 
 
 def read_answers(text: str) -> dict[str, set[str]]:
@@ -55,16 +53,3 @@ def grade(text: str, answers: Mapping[str, str]) -> dict[str, bool | None]:
     return {
         letter: found[letter] == {normal(answer)} if letter in found else None for letter, answer in answers.items()
     }
-
-
-def read_options(prompt: str) -> dict[str, list[str]]:
-    """The names that may answer each letter of a public puzzle, from its lists. Empty where it has no such form."""
-    lists: dict[str, list[str]] = {"ROOM": re.findall(r"^[0-9]+\. (.+)$", prompt, re.MULTILINE)}
-    kinds = iter(("SUSPECT", "WEAPON", "MOTIVE"))
-    for block in re.findall(r"(?:^• .+\n)+", prompt, re.MULTILINE):
-        # A motive that several have says so behind: `Greed (2 suspects)`.
-        names = re.findall(r"^• (.+?)(?: \(.*\))?$", block, re.MULTILINE)
-        kind = "TIME" if all(TIME.fullmatch(each.casefold()) for each in names) else next(kinds, "")
-        lists[kind] = names
-    letters = re.findall(rf"^([A-Z])\. ({'|'.join(KINDS)})$", prompt, re.MULTILINE)
-    return {letter: lists[kind] for letter, kind in letters if lists.get(kind)}
