@@ -103,17 +103,25 @@ def test_baseline_counts_trajectories_not_sequences():
     assert [each.weight for each in weigh(batch.rows, "constant", 5)] == [1 / 10] * 3
 
 
-def test_split_deals_whole_trajectories_evenly_and_by_seed():
-    groups = [_group(_game(1.0), _game(0.0), _game(0.0)) for _ in range(4)]
+def test_split_deals_whole_groups_evenly_and_by_seed():
+    groups = [_group(_game(1.0), _game(0.0), _game(0.0)) for _ in range(6)]
     groups[0].trajectories[0].sequences.append(Sequence(turns=[turn([9, 9], [8])]))
     rows = make_batch(groups, AlgorithmSettings()).rows
+    assert [each.group for each in rows] == [0] * 4 + [number for number in range(1, 6) for _ in range(3)]
     parts = split(rows, 3, seed=1)
-    owners = [{each.trajectory for each in part} for part in parts]
-    assert sorted(len(each) for each in owners) == [4, 4, 4]
-    assert set.union(*owners) == set(range(12))
+    owners = [{each.group for each in part} for part in parts]
+    assert [len(each) for each in owners] == [2, 2, 2]
+    assert set.union(*owners) == set(range(6))
     assert sum(len(part) for part in parts) == len(rows)
     assert parts == split(rows, 3, seed=1)
     assert parts != split(rows, 3, seed=2)
+
+
+def test_split_deals_trajectories_where_groups_are_too_few():
+    rows = make_batch([_group(_game(1.0), _game(0.0), _game(0.0))] * 2, AlgorithmSettings()).rows
+    owners = [{each.trajectory for each in part} for part in split(rows, 3, seed=1)]
+    assert [len(each) for each in owners] == [2, 2, 2]
+    assert set.union(*owners) == set(range(6))
 
 
 def test_split_never_makes_an_update_without_gradient():

@@ -35,6 +35,8 @@ class Row:
     """[M]"""
     trajectory: int
     """Its trajectory's number in the batch."""
+    group: int = 0
+    """Its group's number in the batch."""
     weight: float = 0.0
     """Of each of its tokens in the loss; set by the aggregation."""
     old_logprobs: list[float] | None = None
@@ -92,7 +94,7 @@ def token_rewards(trajectory: Trajectory, reward: float) -> list[float]:
     return values
 
 
-def row(sequence: TokenSequence, advantages: Sequence[float], trajectory: int = 0) -> Row:
+def row(sequence: TokenSequence, advantages: Sequence[float], trajectory: int = 0, group: int = 0) -> Row:
     """The row of a sequence; `advantages` has one entry per sampled token.
 
     A turn whose sampling was cut (top-p and the like) is compared by its `full_logprobs`; greedy turns, whose logprobs
@@ -111,6 +113,7 @@ def row(sequence: TokenSequence, advantages: Sequence[float], trajectory: int = 
         temperatures=[turn.temperature or 1.0 for turn in turns for _ in turn.ids],
         advantages=list(advantages),
         trajectory=trajectory,
+        group=group,
     )
 
 
@@ -131,14 +134,14 @@ def make_batch(groups: Iterable[Group], algorithm: AlgorithmSettings) -> Batch:
         rewards = [each.reward - penalty * each.truncated for each in playing]
         mixed = len(set(rewards)) > 1
         batch.mixed += mixed
-        rows = _group_rows(playing, rewards, estimate if mixed else None, number)
+        rows = _group_rows(playing, rewards, estimate if mixed else None, number, batch.groups - 1)
         (batch.rows if mixed or algorithm.count_uniform_groups else batch.uniform).extend(rows)
         number += len(playing)
     return batch
 
 
 def _group_rows(
-    trajectories: list[Trajectory], rewards: list[float], estimate: Advantage | None, number: int
+    trajectories: list[Trajectory], rewards: list[float], estimate: Advantage | None, number: int, group: int
 ) -> list[Row]:
     values = [token_rewards(*pair) for pair in zip(trajectories, rewards, strict=True)]
     # Without contrast the advantage is 0 by definition; the estimators would leave rounding dust, or divide by 0.
@@ -149,7 +152,7 @@ def _group_rows(
         for sequence in trajectory.sequences:
             count = sum(len(turn.ids) for turn in sequence.turns)
             if count:
-                rows.append(row(sequence, scores[i][start : start + count], number + i))
+                rows.append(row(sequence, scores[i][start : start + count], number + i, group))
             start += count
     return rows
 
@@ -165,16 +168,25 @@ def weigh(rows: Sequence[Row], aggregation: str, constant: int = 1) -> list[Row]
 
 
 def split(rows: Sequence[Row], minibatches: int, seed: int) -> list[list[Row]]:
-    """Deal the trajectories, shuffled by `seed`, to at most `minibatches` updates; none is without a gradient."""
-    numbers = sorted({each.trajectory for each in rows if each.trains})
-    idle = sorted({each.trajectory for each in rows} - set(numbers))
+    """Deal the groups, shuffled by `seed`, to at most `minibatches` updates; none is without a gradient.
+
+    A group stays whole, so that its baseline is right in each update, and what its trajectories share is computed once.
+    Where fewer groups than `minibatches` have a gradient, trajectories are dealt instead.
+    """
+    whole = len({each.group for each in rows if each.trains}) >= minibatches
+
+    def unit(each: Row) -> int:
+        return each.group if whole else each.trajectory
+
+    training = sorted({unit(each) for each in rows if each.trains})
+    idle = sorted({unit(each) for each in rows} - set(training))
     rng = random.Random(seed)
-    rng.shuffle(numbers)
+    rng.shuffle(training)
     rng.shuffle(idle)
-    count = min(minibatches, len(numbers))
-    share = {number: i % count for i, number in enumerate(numbers + idle)} if count else {}
+    count = min(minibatches, len(training))
+    share = {number: i % count for i, number in enumerate(training + idle)} if count else {}
     shares: list[list[Row]] = [[] for _ in range(count)]
     for each in rows:
         if count:
-            shares[share[each.trajectory]].append(each)
+            shares[share[unit(each)]].append(each)
     return shares

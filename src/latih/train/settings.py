@@ -105,7 +105,8 @@ class TrainerSettings(Record):
     algorithm: AlgorithmSettings = AlgorithmSettings()
     optimizer: OptimizerSettings = OptimizerSettings()
     minibatches: int = Field(default=1, ge=1)
-    """Optimizer updates in one training step, each on its own share of the trajectories."""
+    """Optimizer updates in one training step, each on its own share of the groups (of the trajectories,
+    where fewer groups have a gradient)."""
     micro_batch_tokens: int = Field(default=2000, ge=1)
     """Tokens of one forward and backward pass; bounds memory, does not change the gradient."""
     steps: int = Field(default=20, ge=0)
