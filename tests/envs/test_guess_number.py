@@ -42,6 +42,16 @@ def test_the_first_and_the_last_guess() -> None:
     assert info["metrics"] == {"found": 0.0, "invalid": 0.0, "guesses": 2.0, "wasted": 0.0}
 
 
+def test_the_worst_answer_leaves_the_larger_part_and_bisection_needs_five_guesses() -> None:
+    env = at(0, top=30, guesses=16, hidden="worst")
+    assert [env.step(guess)[0] for guess in ("10", "29", "29", "19")] == ["11-30", "11-28", "11-28", "20-28"]
+    assert [env.step(guess)[0] for guess in ("23", "25", "26", "27")] == ["24-28", "26-28", "27-28", "28-28"]
+    text, reward, _, _, info = env.step("28")
+    assert (text, reward, info["metrics"]["wasted"]) == ("Found.", pytest.approx(1 - 0.2 * 8 / 15), 1.0)
+    lengths = [play(GuessNumber(top=30, hidden="worst"), "expert", seed).metrics["guesses"] for seed in range(20)]
+    assert set(lengths) <= {4.0, 5.0}
+
+
 def test_what_is_shown() -> None:
     messages, info = GuessNumber(top=30, guesses=5).reset(seed=3)
     assert [(each.role, each.text) for each in messages] == [

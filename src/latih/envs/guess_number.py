@@ -34,6 +34,7 @@ class GuessNumber(MessageEnv):
         show: Literal["interval", "answer"] = "interval",
         hurry: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.2,
         penalty: Annotated[float, Field(ge=0.0)] = 0.5,
+        hidden: Literal["drawn", "worst"] = "drawn",
     ) -> None:
         """Set the dials.
 
@@ -42,15 +43,18 @@ class GuessNumber(MessageEnv):
         show: `interval` tells which numbers are left, `answer` only `higher` or `lower`: the history has to be kept.
         hurry: what the last guess earns less than the first.
         penalty: what an invalid guess costs.
+        hidden: `drawn` hides a number at the start, each equally likely. `worst` decides as late as it can: every answer
+            leaves the larger part, so that a guess earns what it is worth, without luck.
         """
         self.top = top
         self.guesses = guesses
         self.show = show
         self.hurry = hurry
         self.penalty = penalty
+        self.hidden = hidden
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Item, dict[str, Any]]:
-        """Hide a number, each equally likely."""
+        """Hide a number."""
         super().reset(seed=seed, options=options)
         self.number = int(self.np_random.integers(1, self.top + 1))
         self.low, self.high = 1, self.top
@@ -68,6 +72,9 @@ class GuessNumber(MessageEnv):
         if not (text and len(text) <= 10 and set(text) <= set("0123456789")) or not 1 <= int(text) <= self.top:
             return self._end("Invalid guess.", -self.penalty, invalid=1.0)
         guess = int(text)
+        if self.hidden == "worst":
+            ends = (self.low, self.high) if self.np_random.integers(2) else (self.high, self.low)
+            self.number = max(ends, key=lambda end: abs(end - guess))  # of equal ends the first
         self.made += 1
         self.wasted += not self.low <= guess <= self.high
         if guess == self.number:
