@@ -8,9 +8,11 @@ does not is fail-to-pass, what still passes is pass-to-pass. Both must be there,
 
 import hashlib
 import itertools
+import os
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from latih.core import LatihError, Task, derive_seed
@@ -209,15 +211,19 @@ def build_tasks(
     """
     sources = [_candidates(each, seed, bugs, progress) for each in packages]
     made = 0
-    while sources and made < count:
-        for source in list(sources):
-            task = next(source, None)
-            if task is None:
-                sources.remove(source)
-            elif made < count:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # its work is waiting for the sandbox
+        while sources and made < count:
+            asked, rest = sources[: count - made], sources[count - made :]
+            found = [(source, task) for source, task in zip(asked, pool.map(_next, asked), strict=True) if task]
+            for _, task in found:
                 made += 1
                 progress(f"{made}/{count} {task.id}")
                 yield task
+            sources = [source for source, _ in found] + rest
+
+
+def _next(source: Iterator[Task]) -> Task | None:
+    return next(source, None)
 
 
 def _candidates(wanted: str, seed: int, bugs: int, progress: Progress) -> Iterator[Task]:
