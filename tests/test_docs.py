@@ -74,6 +74,19 @@ def test_example_envs_are_sound(examples: Path, spec: str) -> None:
         check_env(make(spec))
 
 
+def test_example_of_training_in_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
+    [text] = re.findall(r"<!-- train -->\n```python\n(.*?)```", page, re.DOTALL)
+    small = tiny_settings(tiny_model(tmp_path / "tiny"), tmp_path / "runs")
+    assert '["trainer.steps=10", "seed=1"]' in text
+    monkeypatch.chdir(tmp_path)
+    exec(text.replace('["trainer.steps=10", "seed=1"]', repr(small)), {})
+    [run] = (tmp_path / "runs").iterdir()
+    assert capsys.readouterr().out == f"{run} 0.0\n"
+
+
 def test_example_with_a_tool(examples: Path) -> None:
     env = find("ages.py:Ages")()
     env.reset(seed=1)
