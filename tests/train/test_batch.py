@@ -80,6 +80,14 @@ def test_overlong_dial():
     assert [each.advantages[0] for each in penalized.rows] == pytest.approx([-1 / 3, -4 / 3, 5 / 3])
 
 
+def test_a_last_reply_that_max_tokens_cut_is_overlong_an_earlier_one_is_not():
+    cut, ended = turn([1], [2], stop_reason=StopReason.LENGTH), turn([1], [2])
+    group = _group(trajectory(cut, ended, reward=1.0), trajectory(ended, cut, reward=0.0), trajectory(ended, reward=5.0))
+    masked = make_batch([group], AlgorithmSettings(overlong="mask"))
+    assert masked.metrics["left_out/masked"] == 1
+    assert [each.advantages[-1] for each in masked.rows] == [-2.0, 2.0]
+
+
 def test_a_penalty_can_make_contrast():
     group = _group(_game(1.0), _game(1.0, stop_reason=StopReason.TURNS))
     assert make_batch([group], AlgorithmSettings()).mixed == 0

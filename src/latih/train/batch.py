@@ -1,7 +1,7 @@
 """Batches: groups of trajectories become rows with advantages and weights.
 
 What leaves the batch, and its baselines and denominators: trajectories that an error ended, those without a sampled
-token, and truncated ones under `overlong: mask`. Groups without contrast (all rewards equal, or one trajectory left)
+token, and overlong ones under `overlong: mask`. Groups without contrast (all rewards equal, or one trajectory left)
 give no gradient; whether they count in the denominator is the dial `count_uniform_groups`.
 """
 
@@ -60,7 +60,7 @@ class Batch:
     """Groups with contrast."""
     errors: int = 0
     masked: int = 0
-    """Truncated trajectories left out by `overlong: mask`."""
+    """Overlong trajectories left out by `overlong: mask`."""
     empty: int = 0
     """Trajectories in which nothing was sampled."""
 
@@ -117,6 +117,12 @@ def row(sequence: TokenSequence, advantages: Sequence[float], trajectory: int = 
     )
 
 
+def overlong(trajectory: Trajectory) -> bool:
+    """Whether turns, context or the env cut it short, or `max_tokens` its last reply."""
+    *_, last = trajectory.turns
+    return trajectory.truncated or last.stop_reason.is_truncation
+
+
 def make_batch(groups: Iterable[Group], algorithm: AlgorithmSettings) -> Batch:
     """Rows with advantages, without weights: `weigh` sets those for each update."""
     estimate = advantages.get(algorithm.advantage)
@@ -128,10 +134,10 @@ def make_batch(groups: Iterable[Group], algorithm: AlgorithmSettings) -> Batch:
         playing = [each for each in group.valid if each.sampled_tokens]
         batch.empty += len(group.valid) - len(playing)
         if algorithm.overlong == "mask":
-            batch.masked += sum(each.truncated for each in playing)
-            playing = [each for each in playing if not each.truncated]
+            batch.masked += sum(map(overlong, playing))
+            playing = [each for each in playing if not overlong(each)]
         penalty = algorithm.overlong_penalty if algorithm.overlong == "penalize" else 0.0
-        rewards = [each.reward - penalty * each.truncated for each in playing]
+        rewards = [each.reward - penalty * overlong(each) for each in playing]
         mixed = len(set(rewards)) > 1
         batch.mixed += mixed
         rows = _group_rows(playing, rewards, estimate if mixed else None, number, batch.groups - 1)

@@ -39,9 +39,8 @@ class AlgorithmSettings(Record):
     constant: int = Field(default=1, ge=1)
     """The divisor, in tokens per trajectory, of the constant aggregation."""
     overlong: Literal["score", "mask", "penalize"] = "score"
-    """Trajectories that ran out of turns or context, or that the env truncated: train on the env's reward; leave them
-    out of baseline and loss; or take `overlong_penalty` off their reward. A reply that `max_tokens` cut is judged by
-    the env as it is, and where that ends the episode it counts as ended, not as truncated."""
+    """Trajectories that ran out of turns or context, that the env truncated, or whose last reply `max_tokens` cut:
+    train on the env's reward; leave them out of baseline and loss; or take `overlong_penalty` off their reward."""
     overlong_penalty: float = Field(default=1.0, ge=0.0)
     """With `overlong: penalize`, in units of reward."""
     count_uniform_groups: bool = False
