@@ -82,6 +82,12 @@ async def test_tools_go_out_and_calls_come_back(served: SimpleNamespace) -> None
     ]
 
 
+def test_arguments_too_deep_to_read_stay_text() -> None:
+    deep = '{"a":' * 100_000
+    said = {"tool_calls": [{"id": "1", "function": {"name": "add", "arguments": deep}}]}
+    assert of_openai(said).tool_calls[0].arguments == deep
+
+
 def test_parts_and_raw_arguments() -> None:
     parts = [TextPart(text="what is"), ImagePart(data="QUJD")]
     assert to_openai(Message(role="user", content=parts))["content"] == [
@@ -111,6 +117,7 @@ async def test_a_busy_endpoint_is_asked_again(served: SimpleNamespace) -> None:
     [
         ((401, "no key"), "answered 401: no key"),
         ((200, "<html>"), "answered no JSON: '<html>'"),
+        ((200, "[" * 100_000), "answered no JSON"),
         ((200, {"choices": []}), "something else than a chat completion: IndexError"),
         ((200, {"choices": [{"message": None}]}), "something else than a chat completion"),
     ],

@@ -85,7 +85,7 @@ class EndpointModel:
             if response.is_success:
                 try:
                     return response.json()
-                except ValueError:
+                except (ValueError, RecursionError):
                     raise EndpointError(f"{self.url} answered no JSON: {response.text[:200]!r}") from None
             fault = f"{self.url} answered {response.status_code}: {response.text[:300]}"
             if response.status_code != 429 and response.status_code < 500:
@@ -159,6 +159,6 @@ def of_openai(said: dict[str, Any]) -> Message:
 def _arguments(text: str) -> dict[str, Any] | str:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     return value if isinstance(value, dict) else text

@@ -43,7 +43,7 @@ def _arguments(call: ToolCall) -> str:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return call.arguments if isinstance(call.arguments, str) else ""
         if not isinstance(value, dict):
             return str(call.arguments)

@@ -75,7 +75,7 @@ def problem_of(task: Task, shown: int = 0) -> Problem:
         name, tolerance = str(extra.get("name", "f")), float(extra.get("tolerance", 0.0))
     except KeyError as exc:
         raise ValueError(f"{where} has no column or key {exc}: tests are objects with args and expected") from None
-    except (TypeError, ValueError) as exc:
+    except (TypeError, ValueError, RecursionError) as exc:
         raise ValueError(f"{where}: {exc}") from None
     if not 0 <= shown < len(cases):
         raise ValueError(f"{where} shows {shown} of {len(cases)} tests: at least one has to stay hidden")
