@@ -82,7 +82,9 @@ def test_overlong_dial():
 
 def test_a_last_reply_that_max_tokens_cut_is_overlong_an_earlier_one_is_not():
     cut, ended = turn([1], [2], stop_reason=StopReason.LENGTH), turn([1], [2])
-    group = _group(trajectory(cut, ended, reward=1.0), trajectory(ended, cut, reward=0.0), trajectory(ended, reward=5.0))
+    group = _group(
+        trajectory(cut, ended, reward=1.0), trajectory(ended, cut, reward=0.0), trajectory(ended, reward=5.0)
+    )
     masked = make_batch([group], AlgorithmSettings(overlong="mask"))
     assert masked.metrics["left_out/masked"] == 1
     assert [each.advantages[-1] for each in masked.rows] == [-2.0, 2.0]

@@ -43,7 +43,7 @@ class GuessNumber(MessageEnv):
         show: `interval` tells which numbers are left, `answer` only `higher` or `lower`: the history has to be kept.
         hurry: what the last guess earns less than the first.
         penalty: what an invalid guess costs.
-        hidden: `drawn` hides a number at the start, each equally likely. `worst` decides as late as it can: every answer
+        hidden: `drawn` hides a number at the start, each equally likely. `worst` decides as late as it can: each answer
             leaves the larger part, so that a guess earns what it is worth, without luck.
         """
         self.top = top

@@ -11,8 +11,10 @@ import itertools
 import os
 import random
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from latih.core import LatihError, Task, derive_seed
@@ -209,9 +211,11 @@ def build_tasks(
     A package is `name`, `name==version`, or `name==older..newer` for one task from two releases. Raises LatihError for
     one that the index does not have; one whose tests are no use here is passed over, and `progress` told.
     """
-    sources = [_candidates(each, seed, bugs, progress) for each in packages]
+    stop = threading.Event()
+    sources = [_candidates(each, seed, bugs, progress, stop) for each in packages]
     made = 0
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # its work is waiting for the sandbox
+    with ThreadPoolExecutor(os.cpu_count()) as pool, ExitStack() as first:  # its work is waiting for the sandbox
+        first.callback(stop.set)  # an interruption waits for the candidates under way, and for no others
         while sources and made < count:
             asked, rest = sources[: count - made], sources[count - made :]
             found = [(source, task) for source, task in zip(asked, pool.map(_next, asked), strict=True) if task]
@@ -226,7 +230,7 @@ def _next(source: Iterator[Task]) -> Task | None:
     return next(source, None)
 
 
-def _candidates(wanted: str, seed: int, bugs: int, progress: Progress) -> Iterator[Task]:
+def _candidates(wanted: str, seed: int, bugs: int, progress: Progress, stop: threading.Event) -> Iterator[Task]:
     name, _, version = wanted.partition("==")
     if name.lower().replace("_", "-") in {each.partition("==")[0] for each in KIT}:
         raise LatihError(f"{name} is part of the test kit, which the policy can read: take another package")
@@ -246,6 +250,8 @@ def _candidates(wanted: str, seed: int, bugs: int, progress: Progress) -> Iterat
         candidates = [([bug.edit for bug in group], " + ".join(bug.kind for bug in group)) for group in groups]
     seen = set()
     for edits, kind in candidates:
+        if stop.is_set():
+            return
         if _overlap(edits) or (key := _key(edits)) in seen:
             continue
         seen.add(key)
