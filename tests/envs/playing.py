@@ -7,15 +7,16 @@ import textwrap
 from pathlib import Path
 from types import SimpleNamespace
 
+from latih.core import Task
 from latih.envs import MessageEnv, message_of, messages_of
 
 ROOT = Path(__file__).parents[2]
 
 
-def play(env: MessageEnv, policy: str, seed: int) -> SimpleNamespace:
+def play(env: MessageEnv, policy: str, seed: int, task: Task | None = None) -> SimpleNamespace:
     """One episode: its `messages` up to the last action, `reward`, `metrics`, and whether it was `truncated`."""
     rng = random.Random(seed)
-    observation, _ = env.reset(seed=seed)
+    observation, _ = env.reset(seed=seed, options={"task": task})
     messages, reward = messages_of(observation), 0.0
     while True:
         action = env.scripted(policy, rng)

@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from latih.core import ConfigError, Message, Task, ToolCall
+from latih.data import DataSettings
 from latih.envs import make
 from latih.envs.mail_search import MailSearch
 from latih.envs.mail_search.questions import KINDS, Mail
 from latih.envs.mail_search.store import write
-from latih.rollout import plan
+from latih.rollout import plan, read_rows
 from latih.train.config import resolve
 from tests.envs.playing import episodes_in_other_processes, play
 
@@ -303,7 +304,6 @@ def test_a_large_shared_mailbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ({"kinds": ["lookups"]}, "mail_search: kinds.0='lookups': Input should be 'lookup', 'update'"),
         ({"kinds": []}, "mail_search: kinds=[]: Tuple should have at least 1 item"),
         ({"reward_abstain": 0.05}, "mail_search: reward_abstain=0.05: Input should be greater than 0.1"),
-        ({"tasks": "x.jsonl"}, "tasks ask about a database: give both"),
         ({"database": "absent.sqlite"}, "no such mailbox: absent.sqlite; `python -m latih.envs.mail_search.importer`"),
     ],
 )
@@ -324,7 +324,7 @@ def test_filters_are_a_dial() -> None:
     assert "after" in str(MailSearch().tools)
 
 
-def test_tasks_of_a_file_about_a_mailbox_of_ones_own(database: Path, tmp_path: Path) -> None:
+def test_rows_about_a_mailbox_of_ones_own(database: Path, tmp_path: Path) -> None:
     rows = [
         LEASE.model_dump(),
         {"prompt": "What is the rent?", "answer": "900", "sources": ["c3@x"]},
@@ -332,12 +332,13 @@ def test_tasks_of_a_file_about_a_mailbox_of_ones_own(database: Path, tmp_path: P
         {"prompt": "Both?", "answer": "1", "sources": [1, 3]},
     ]
     (tmp_path / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    env = make("mail_search", database=database, tasks=tmp_path / "tasks.jsonl")
-    games = [play(env, "expert", seed) for seed in range(20)]  # type: ignore[arg-type]
-    assert {game.messages[1].text for game in games} == {str(row["prompt"]) for row in rows}
+    env = MailSearch(database=database)
+    tasks = read_rows(DataSettings(), str(tmp_path / "tasks.jsonl"), env)
+    games = [play(env, "expert", 0, task) for task in tasks]
+    assert [game.messages[1].text for game in games] == [row["prompt"] for row in rows]
     assert {game.reward for game in games} == {1.1}
     env.reset(options={"task": Task(prompt="Both?", answer=1, sources=[1, 3])})
-    assert end(env, call("answer", text="1", source_ids=[3, 1]))[0] == 1.0  # type: ignore[arg-type]
+    assert end(env, call("answer", text="1", source_ids=[3, 1]))[0] == 1.0
 
 
 @pytest.mark.parametrize(
@@ -352,13 +353,23 @@ def test_tasks_of_a_file_about_a_mailbox_of_ones_own(database: Path, tmp_path: P
         (Task(id="a", prompt="?", answer="x", sources=["z@x"]), "task 'a': no mail 'z@x' in the mailbox"),
         (Task(id="a", prompt="?", answer="x", sources=[[]]), "task 'a' names no sources"),
         (Task(id="a", prompt="?", answer="x", sources=[None]), "task 'a': no mail None in the mailbox"),
-        (None, "a database has no questions of its own: give tasks"),
     ],
 )
-def test_bad_tasks_are_told(database: Path, task: Task | None, fault: str) -> None:
-    with pytest.raises(ValueError) as caught:
-        MailSearch(database=database).reset(seed=0, options={"task": task})
-    assert fault in str(caught.value)
+def test_bad_tasks_are_told(database: Path, task: Task, fault: str) -> None:
+    env = MailSearch(database=database)
+    for tell in (lambda: env.check_task(task), lambda: env.reset(seed=0, options={"task": task})):
+        with pytest.raises(ValueError) as caught:
+            tell()
+        assert fault in str(caught.value)
+
+
+def test_tasks_and_database_belong_together(database: Path) -> None:
+    with pytest.raises(ConfigError, match=r"name files of them in data\.train and data\.eval"):
+        MailSearch(database=database).reset(seed=0)
+    with pytest.raises(ConfigError, match=r"tasks ask about a mailbox of your own: name it in env\.args\.database"):
+        MailSearch().reset(seed=0, options={"task": LEASE})
+    with pytest.raises(ConfigError, match=r"tasks ask about a mailbox of your own"):
+        MailSearch(mailbox=0).check_task(LEASE)
 
 
 def test_gymnasium_checks_it() -> None:

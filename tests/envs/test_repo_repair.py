@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from latih.cli.main import main
 from latih.core import ConfigError, LatihError, Message, Task, ToolCall
 from latih.core.cache import cache_folder
-from latih.data import read_tasks
+from latih.data import DataSettings, read_tasks
 from latih.data.packages import read_sdist
 from latih.data.packages import test_kit as kit
-from latih.envs import messages_of
+from latih.envs import messages_of, repo_repair
 from latih.envs.repo_repair import TASKS, RepoRepair
 from latih.envs.repo_repair.build import build_tasks
 from latih.envs.repo_repair.expectations import show_test, wrong_expectations
@@ -23,6 +23,7 @@ from latih.envs.repo_repair.layout import lay_out
 from latih.envs.repo_repair.mutations import find_bugs
 from latih.rewards.arenas.repo import CASES, RIGHT, SOURCE, TESTS
 from latih.rewards.repo import RepoTask, apply
+from latih.rollout import PHASES, plan, read_rows
 from tests.data.test_packages import sdist
 from tests.envs.playing import play
 
@@ -238,19 +239,21 @@ def test_calls_past_the_limit_end_the_episode_which_is_graded(task: Task) -> Non
 
 
 @pytest.mark.slow
-def test_tasks_are_built_into_a_file_that_trains(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tasks_are_built_into_a_file_that_trains(
+    shop: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = shop / "tasks.parquet"
     words = ["tasks", "build", "repo_repair", "--out", str(out), "--packages", "shop==1.0", "--count", "1"]
     assert main([*words, "seed=0"]) == 0
-    assert "1 tasks in" in capsys.readouterr().out
-    [made] = read_tasks(out, columns=("repo",))
+    assert f"1 tasks in {out}: latih train repo_repair data.train={out} data.eval=" in capsys.readouterr().out
+    [made] = read_rows(DataSettings(), str(out), RepoRepair())
     assert [made] == list(build_tasks(1, ["shop==1.0"], seed=0)), "the same under a seed, and whole in Parquet"
-    env = RepoRepair(tasks=str(out))
+    assert play(RepoRepair(), "expert", 0, made).reward == 1.0
+    assert play(RepoRepair(), "random", 0, made).reward == 0.0
+    monkeypatch.setattr(repo_repair, "bundled", lambda: [made, made])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_env(env)
-    assert play(env, "expert", 0).reward == 1.0
-    assert play(env, "random", 0).reward == 0.0
+        check_env(RepoRepair())
 
 
 def test_bad_requests_get_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -269,6 +272,22 @@ def test_bad_requests_get_one_line(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.slow
 
 # The bundled tasks ----------------------------------------------------------------------------------------------------
+
+
+def test_bundled_tasks_of_training_and_evaluation_are_disjoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What is drawn, without laying the projects out: their sdists may not be there.
+    monkeypatch.setattr(repo_repair, "broken", lambda repo: {})
+    monkeypatch.setattr(repo_repair, "visible_files", lambda repo: {})
+    env, drawn = RepoRepair(), {}
+    for phase in PHASES:
+        drawn[phase] = set()
+        for spec in plan(0, phase, 1, groups=40):
+            env.reset(seed=spec.seed)
+            assert env.task is not None
+            drawn[phase].add(env.task.id)
+    env.close()
+    assert drawn["train"] == drawn["warm_start"] == {BUNDLED[0].id, BUNDLED[2].id}
+    assert drawn["eval"] == {BUNDLED[1].id, BUNDLED[3].id}
 
 
 def test_bundled_tasks_hold_no_code_but_their_edits() -> None:

@@ -10,8 +10,10 @@ from gymnasium.utils.env_checker import check_env
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from latih.cli.baseline import measure
+from latih.cli.main import main
 from latih.core import ConfigError, LatihError, Task
-from latih.data import write_tasks
+from latih.data import DataSettings, write_tasks
 from latih.envs import make
 from latih.envs.temporal_clue import TemporalClue, solver
 from latih.envs.temporal_clue.clues import KINDS, Witness, clock
@@ -20,6 +22,7 @@ from latih.envs.temporal_clue.puzzle import _make, puzzle
 from latih.envs.temporal_clue.solver import Solver
 from latih.envs.temporal_clue.world import Size, draw
 from latih.rewards.letters import grade, normal, read_answers
+from latih.rollout import read_rows
 from latih.train.config import resolve
 from tests.envs.detective import Detective
 from tests.envs.playing import episodes_in_other_processes, play
@@ -328,29 +331,31 @@ def test_tasks_bring_prompt_and_answers() -> None:
             env.reset(options={"task": Task(id="x", prompt="Who?", answer=answer)})
 
 
-def test_a_file_of_puzzles(tmp_path: Path) -> None:
-    path = tmp_path / "own.jsonl"
+def test_a_data_set_of_puzzles(tmp_path: Path) -> None:
+    env, path = TemporalClue(), tmp_path / "own.jsonl"
     write_tasks(path, [Task(prompt=f"Who {n}?", solution={"A": f"Nr. {n}"}) for n in range(5)])
-    env = TemporalClue(path=str(path))
-    seen = {env.reset(seed=seed)[0][0].text for seed in range(60)}
-    assert seen == {f"Who {n}?" for n in range(5)}
-    assert play(env, "expert", 0).reward == 1.0
+    rows = read_rows(DataSettings(), str(path), env)
+    games = [play(env, "expert", 0, row) for row in rows]
+    assert [game.messages[0].text for game in games] == [f"Who {n}?" for n in range(5)]
+    assert {game.reward for game in games} == {1.0}
     (tmp_path / "bad.json").write_text('[{"prompt": "Who?"}]')
-    with pytest.raises(ConfigError, match=r"bad\.json: task '0' has no answers by letter"):
-        make("temporal_clue", path=str(tmp_path / "bad.json"))
-    with pytest.raises(LatihError, match="no such file"):
-        make("temporal_clue", path=str(tmp_path / "none.json"))
-    (tmp_path / "empty.json").write_text("[]")
-    with pytest.raises(ConfigError, match="holds no puzzles"):
-        make("temporal_clue", path=str(tmp_path / "empty.json"))
+    with pytest.raises(LatihError, match=r"bad\.json, row 0: task '0' has no answers by letter"):
+        read_rows(DataSettings(), str(tmp_path / "bad.json"), env)
 
 
 def test_without_the_extra_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(solver, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"pip install 'latih\[puzzles\]'"):
-        make("temporal_clue")
+    monkeypatch.setattr("latih.cli.baseline.builtin_names", lambda: ["temporal_clue"])
+    puzzle_of_no_other_test = ["evaluation.seed=77123"]
+    with pytest.raises(
+        ConfigError, match=r"pip install 'latih\[puzzles\]', or name files .* in data.train and data.eval"
+    ):
+        measure("temporal_clue", puzzle_of_no_other_test)
+    assert main(["baseline", "--all", *puzzle_of_no_other_test]) == 0, "left out, with a warning"
     write_tasks(tmp_path / "own.jsonl", [Task(prompt="Who?", solution={"A": "Ada"})])
-    assert play(make("temporal_clue", path=str(tmp_path / "own.jsonl")), "expert", 0).reward == 1.0
+    _, results = measure("temporal_clue", [f"data.eval={tmp_path / 'own.jsonl'}"], policies=["expert"])
+    assert results["expert"] is not None
+    assert results["expert"].reward.value == 1.0
 
 
 @pytest.mark.parametrize(("dial", "value"), [("suspects", 1), ("suspects", 11), ("times", 9), ("bonus", -1)])
@@ -377,9 +382,11 @@ def test_the_public_puzzles_are_graded_right() -> None:
             assert [x for x in options[letter] if grade(f"{letter}. {x}", truth)[letter]] == [answer]
             times += answer.endswith(("AM", "PM"))
     assert times == 32
-    env = TemporalClue(path=str(PUBLIC))
-    assert all(play(env, "expert", seed).reward == 1.0 for seed in range(100))
-    assert 0.1 < sum(play(env, "random", seed).reward for seed in range(500)) / 500 < 0.35
+    _, results = measure("temporal_clue", [f"data.eval={PUBLIC}"])
+    scored = {name: result.reward.value for name, result in results.items() if result}
+    assert {result.episodes for result in results.values() if result} == {64}
+    assert (scored["expert"], scored["echo"], scored["no-op"]) == (1.0, 0.0, 0.0)
+    assert 0.1 < scored["random"] < 0.35
 
 
 def test_recipes_are_sound() -> None:

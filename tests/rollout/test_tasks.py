@@ -5,9 +5,9 @@ import pytest
 
 from latih.core import LatihError
 from latih.data import DataSettings
-from latih.envs import make
+from latih.envs import EnvSettings, make
 from latih.envs.repo_repair import TASKS
-from latih.rollout import load_tasks, read_rows
+from latih.rollout import held_out, load_tasks, read_rows
 
 
 def write(path: Path, *rows: dict[str, object]) -> str:
@@ -41,6 +41,18 @@ def test_what_the_env_cannot_play_is_told_in_one_line(
     assert "\n" not in str(caught.value)
 
 
+def test_held_out_rows_are_tried_once(tmp_path: Path) -> None:
+    rows = DataSettings(eval=write(tmp_path / "a.jsonl", {"prompt": "1+1"}, {"prompt": "2+2"}))
+    assert [task.prompt for task in held_out(rows, EnvSettings(id="arithmetic_tool"), 0)] == ["1+1", "2+2"]
+    assert held_out(DataSettings(), EnvSettings(id="arithmetic_tool"), 0) == []
+    (tmp_path / "broken.py").write_text(
+        "from latih.envs import MessageEnv\n\n\nclass Broken(MessageEnv):\n"
+        "    def reset(self, *, seed=None, options=None):\n        raise OSError(f'no power, seed % 4 is {seed % 4}')\n"
+    )
+    with pytest.raises(LatihError, match=r"broken\.py:Broken fails: OSError: no power, seed % 4 is 1$"):
+        held_out(DataSettings(), EnvSettings(id=f"{tmp_path / 'broken.py'}:Broken"), 0)
+
+
 def test_envs_that_take_no_tasks_say_so(tmp_path: Path) -> None:
     with pytest.raises(LatihError, match="TicTacToe takes no tasks"):
         read_rows(DataSettings(), write(tmp_path / "a.jsonl", {"prompt": "x"}), make("tic_tac_toe"))
@@ -60,8 +72,7 @@ def test_a_row_of_both_sets_is_refused(tmp_path: Path) -> None:
         ("repo_repair", json.loads(TASKS.read_text(encoding="utf-8").splitlines()[0]), {"repo": {}}),
     ],
 )
-def test_envs_with_files_of_their_own_take_data_sets_too(tmp_path, name, row, fault) -> None:
-    pytest.importorskip("ortools")
+def test_rows_of_envs_that_also_make_up_tasks(tmp_path, name, row, fault) -> None:
     env = make(name)
     [task] = read_rows(DataSettings(), write(tmp_path / "a.jsonl", row), env)
     assert task.id == row.get("id", "0")

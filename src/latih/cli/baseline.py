@@ -1,7 +1,6 @@
 """`latih baseline`: what doing nothing, aimless play, an expert or an endpoint scores."""
 
 import asyncio
-import contextlib
 from collections.abc import Mapping, Sequence
 
 from rich import box
@@ -12,7 +11,7 @@ from latih.core import ConfigError, Task
 from latih.envs.registry import builtin_names
 from latih.evaluation import BASELINES, URLS, EvalResult, evaluate, player
 from latih.models.endpoint import EndpointModel
-from latih.rollout import read_rows
+from latih.rollout import held_out
 from latih.tracking import Events, Silent
 from latih.train.config import Config, resolve
 
@@ -49,8 +48,7 @@ def measure(
         raise ConfigError(f"--episodes {episodes}: give 1 or more")
     more = [] if episodes is None else [f"evaluation.episodes={episodes}"]
     config = resolve(target, [*overrides, *more])
-    with contextlib.closing(config.env.make()) as world:
-        tasks = read_rows(config.data, config.data.eval, world)
+    tasks = held_out(config.data, config.env, config.evaluation.seed)
     results = {}
     for policy in policies or BASELINES:
         result = _play(policy, config, tasks, model, events or Silent())

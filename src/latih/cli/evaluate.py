@@ -1,7 +1,6 @@
 """`latih eval`: the training's own numbers, from a run, a checkpoint or a model."""
 
 import asyncio
-import contextlib
 import datetime
 import secrets
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from latih.cli.screen import Screen
 from latih.cli.settings import eval_config, runs_folder
 from latih.evaluation import Agent, AgentSettings, Source, evaluate, find_source, seated
 from latih.models.memory import keep_pages
-from latih.rollout import read_rows
+from latih.rollout import held_out
 from latih.runs.run import default_name
 from latih.tracking import named_progress
 
@@ -27,8 +26,7 @@ def evaluate_command(policy: str, env: str, overrides: Sequence[str], episodes: 
     label = source.checkpoint.name if source.checkpoint else Path(source.model).name
     with Screen() as screen:
         # wrong dials and data are told before the model is loaded
-        with contextlib.closing(config.env.make()) as world:
-            tasks = read_rows(config.data, config.data.eval, world)
+        tasks = held_out(config.data, config.env, config.evaluation.seed)
         with named_progress(screen) as told:
             agent = Agent.load(source, AgentSettings.of_run(config.as_dict()), told=told)
         alone, opponent = agent.rollouts(config.env.make, config.env.id), config.evaluation.opponent

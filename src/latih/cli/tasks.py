@@ -42,7 +42,7 @@ def build_command(env: str, out: str, count: int, packages: Sequence[str], overr
             write_tasks(out, tasks)
     if not tasks:
         raise LatihError("no task came out: name other packages, or another seed=")
-    print(f"{len(tasks)} tasks in {out}: latih train {env} env.args.tasks={out}")
+    print(f"{len(tasks)} tasks in {out}: latih train {env} data.train={out} data.eval=HELD_OUT")
     return 0
 
 

@@ -11,7 +11,7 @@ from latih.rollout.rollouts import Rollouts, TooManyErrors
 from latih.rollout.script import Script
 from latih.rollout.seats import Player
 from latih.rollout.settings import OWN, PAST, POLICY, PlayerSettings, RolloutSettings
-from latih.rollout.tasks import TaskSets, load_tasks, read_rows
+from latih.rollout.tasks import TaskSets, held_out, load_tasks, read_rows, trying_out
 
 __all__ = [
     "OWN",
@@ -38,8 +38,10 @@ __all__ = [
     "UnknownCompletion",
     "constant_reward",
     "env_seed",
+    "held_out",
     "load_tasks",
     "plan",
     "read_rows",
     "summarize",
+    "trying_out",
 ]

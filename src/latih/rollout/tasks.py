@@ -1,5 +1,7 @@
 """Tasks from the data sets that the settings name, checked by the env that is to play them."""
 
+import contextlib
+from collections.abc import Iterator
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 from typing import Any
@@ -7,6 +9,8 @@ from typing import Any
 from latih.core import ConfigError, Env, LatihError, Task
 from latih.data import DataSettings, read_tasks
 from latih.data.files import to_json
+from latih.envs import EnvSettings
+from latih.rollout.plan import env_seed
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,17 @@ def load_tasks(settings: DataSettings, env: Env) -> TaskSets:
         if (trained := known.get(_content(task))) is not None:
             raise LatihError(f"row {task.id} of data.eval is row {trained} of data.train, too: leave it out of one")
     return sets
+
+
+def held_out(settings: DataSettings, env: EnvSettings, seed: int) -> list[Task]:
+    """The rows to evaluate on; none where the env makes up its own tasks. The env is reset once, with the first.
+
+    Raises LatihError as `read_rows` does, and where the env lacks what it needs: once, and not in every episode.
+    """
+    with trying_out(env.id), contextlib.closing(env.make()) as world:
+        tasks = read_rows(settings, settings.eval, world)
+        world.reset(seed=env_seed(seed, "eval", 0, 0), options={"task": tasks[0]} if tasks else None)
+    return tasks
 
 
 def read_rows(settings: DataSettings, source: str | None, env: Env) -> list[Task]:
@@ -47,6 +62,17 @@ def read_rows(settings: DataSettings, source: str | None, env: Env) -> list[Task
         except ValueError as exc:
             raise LatihError(f"{source}, row {task.id}: {str(exc).partition(chr(10))[0]}") from exc
     return tasks
+
+
+@contextlib.contextmanager
+def trying_out(env: str) -> Iterator[None]:
+    """For what is asked of an env before its first episode: whatever it raises becomes a LatihError of one line."""
+    try:
+        yield
+    except LatihError:
+        raise
+    except Exception as exc:
+        raise LatihError(f"environment {env} fails: {type(exc).__name__}: {exc}") from exc
 
 
 def _content(task: Task) -> str:

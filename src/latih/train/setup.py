@@ -2,18 +2,17 @@
 
 import random
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from latih.core.errors import LatihError
 from latih.core.seeds import derive_seed
 from latih.inference.engine import Engine
 from latih.models.chat import Renderer
 from latih.models.policy import Policy
 from latih.models.source import resolve_model
 from latih.models.tokenizer import Tokenizer
-from latih.rollout import Rollouts, TaskSets, env_seed, load_tasks
+from latih.rollout import Rollouts, TaskSets, env_seed, load_tasks, trying_out
 from latih.tracking import Events, named_progress
 from latih.train.config import Config
 from latih.train.roles import MAIN, Cast, Side, make_cast
@@ -77,17 +76,11 @@ def try_out(config: Config) -> TaskSets:
     config.env.make().close()
     env, warm_start = config.env.make_training(), config.trainer.warm_start
     bare: Any = getattr(env, "unwrapped", env)
-    try:
+    with trying_out(config.env.id), closing(env):
         tasks = load_tasks(config.data, env)
         for each in (tasks.eval, tasks.train):
             options = {"task": each[0]} if each else None
             env.reset(seed=env_seed(config.seed, "warm_start", 0, 0), options=options)
         if warm_start is not None:
             bare.scripted(warm_start.policy, random.Random(0))
-        return tasks
-    except LatihError:
-        raise
-    except Exception as exc:
-        raise LatihError(f"environment {config.env.id} fails: {type(exc).__name__}: {exc}") from exc
-    finally:
-        env.close()
+    return tasks

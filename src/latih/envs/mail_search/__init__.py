@@ -1,6 +1,6 @@
 """Question answering over a mailbox: search it, read it, answer and cite."""
 
-import functools
+import contextlib
 import random
 import re
 from pathlib import Path
@@ -9,7 +9,6 @@ from typing import Annotated, Any
 from pydantic import Field, validate_call
 
 from latih.core import ConfigError, Message, Task, ToolCall
-from latih.data import read_tasks
 from latih.envs.base import MessageEnv
 from latih.envs.mail_search.boxes import SMALL, box
 from latih.envs.mail_search.questions import KINDS, Kind, Mail, Question
@@ -27,8 +26,6 @@ SYSTEM = (
 )
 PARTS = 4
 """The questions of a mailbox that many episodes share are dealt out by the seed's remainder, which tells the phase."""
-
-tasks_of = functools.cache(read_tasks)  # there is an env per episode: read the file once
 
 
 @register("mail_search")
@@ -64,7 +61,6 @@ class MailSearch(MessageEnv):
         reward_abstain: Annotated[float, Field(gt=SOURCES, lt=VALUE)] = 0.2,
         bonus: Annotated[float, Field(ge=0.0, le=0.5)] = 0.1,
         database: Path | None = None,
-        tasks: Path | None = None,
     ) -> None:
         """Set the dials.
 
@@ -77,36 +73,38 @@ class MailSearch(MessageEnv):
         filters: whether search_mail takes from, to, after and before. A smaller schema is a shorter prompt.
         reward_abstain: of an abstention where the mails tell.
         bonus: the most that speed earns.
-        database: a mailbox of your own, made by `latih.envs.mail_search.importer`; questions come as tasks.
-        tasks: a file of them, drawn from by the seed, for episodes that are given none.
+        database: a mailbox of your own, made by `latih.envs.mail_search.importer`; the questions about it are tasks,
+            the rows of `data.train` and `data.eval`.
         """
-        if database is None and tasks is not None:
-            raise ConfigError("tasks ask about a database: give both")
         if database is None and mailbox is None and mails > SMALL:
             raise ConfigError(f"mails={mails} are too many to make for each seed: share them, with mailbox=0")
         if mailbox is not None and mails < PARTS * ROUND:
             raise ConfigError(f"mails={mails} have too few questions for episodes to share: give {PARTS * ROUND}")
         if database is not None:
             Store(database.expanduser()).close()  # a wrong path is told now, and not by every episode
-        if tasks is not None:
-            tasks_of(tasks.expanduser())
         self.mails, self.kinds, self.mailbox = mails, kinds, mailbox
         self.max_calls, self.hits, self.filters = max_calls, hits, filters
         self.reward_abstain, self.bonus = reward_abstain, bonus
-        self.database, self.tasks = database, tasks
+        self.database = database
         self.tools = (SEARCH if filters else SIMPLE_SEARCH, READ, ANSWER)
         self.store: Store | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Item, dict[str, Any]]:
-        """Open a mailbox and ask.
+        """Make up a mailbox and a question, or open the database and ask the task.
 
-        A task, or a row of `tasks`, has `prompt`, `answer` (a text, or a list of texts that all count as right;
-        "unknown" where the mails do not tell) and `sources`: a list of mails, each an id, a Message-ID, or a list of
-        those that say the same. Raises ValueError where it has not, ConfigError where there is no mailbox.
+        A task has `prompt`, `answer` (a text, or a list of texts that all count as right; "unknown" where the mails do
+        not tell) and `sources`: a list of mails, each an id, a Message-ID, or a list of those that say the same.
+        Raises ValueError where it has not, ConfigError where a task has no database, or a database no task.
         """
         super().reset(seed=seed, options=options)
         self.close()
-        if self.database is None:
+        asked: Item
+        if self.task is not None:
+            self.store = self._own()
+            asked, self.question = self.task.prompt, _question(self.task, self.store)
+        elif self.database is not None:
+            raise ConfigError("a database has no questions of its own: name files of them in data.train and data.eval")
+        else:
             # the seed itself names the mailbox, so that disjoint seeds are disjoint mailboxes
             number = int(self.np_random.integers(1 << 62)) if seed is None else seed
             made = box(number if self.mailbox is None else self.mailbox, self.mails)
@@ -115,17 +113,12 @@ class MailSearch(MessageEnv):
             if self.mailbox is not None:
                 questions = questions[number % PARTS :: PARTS]
             self.question = questions[self.np_random.integers(len(questions))]
-        else:
-            self.store = Store(self.database.expanduser())
-        asked: Item = ""
-        if self.database is not None or self.task is not None:
-            task = self.task or self._draw()
-            asked, self.question = task.prompt, _question(task, self.store)
+            asked = self.question.text
         self.calls = Calls(self.tools, self.max_calls)
         self.found: list[Hit] = []
         self.mail: Mail | None = None
         self.over = False
-        return [Message(role="system", content=SYSTEM), *messages_of(asked or self.question.text)], {}
+        return [Message(role="system", content=SYSTEM), *messages_of(asked)], {}
 
     def step(self, action: Item) -> tuple[Item, float, bool, bool, dict[str, Any]]:
         """Run the calls, or judge the answer. Raises RuntimeError after the end of the episode."""
@@ -146,6 +139,11 @@ class MailSearch(MessageEnv):
         """No answer, whoever cut the episode short."""
         return NO_ANSWER, self._end()
 
+    def check_task(self, task: Task) -> None:
+        """Raises ValueError where the row is no question about the database, ConfigError where there is none."""
+        with contextlib.closing(self._own()) as store:
+            _question(task, store)
+
     def scripted(self, name: str, rng: random.Random) -> str | Message:
         """`expert` searches for each source, reads it, and answers right.
 
@@ -163,11 +161,11 @@ class MailSearch(MessageEnv):
             self.store.close()
             self.store = None
 
-    def _draw(self) -> Task:
-        if self.tasks is None:
-            raise ValueError("a database has no questions of its own: give tasks")
-        tasks = tasks_of(self.tasks.expanduser())
-        return tasks[self.np_random.integers(len(tasks))]
+    def _own(self) -> Store:
+        """The database, opened. Raises ConfigError where there is none."""
+        if self.database is None:
+            raise ConfigError("tasks ask about a mailbox of your own: name it in env.args.database")
+        return Store(self.database.expanduser())
 
     def _look(self, name: str, arguments: dict[str, Any]) -> str:
         """Search or read: an answer never comes here. Raises ValueError, in words for the policy."""

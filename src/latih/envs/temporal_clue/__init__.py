@@ -1,6 +1,5 @@
-"""Temporal Clue: deduction puzzles with one answer, made from a seed or read from a file."""
+"""Temporal Clue: deduction puzzles with one answer, made from a seed or the rows of a data set."""
 
-import functools
 import random
 from typing import Annotated, Any
 
@@ -12,7 +11,6 @@ from latih.envs.registry import register
 from latih.envs.spaces import Item, messages_of, text_of
 from latih.envs.temporal_clue.options import read_options
 from latih.envs.temporal_clue.puzzle import puzzle
-from latih.envs.temporal_clue.solver import require
 from latih.envs.temporal_clue.world import TIMES, Size
 from latih.rewards.letters import grade
 
@@ -44,14 +42,11 @@ class TemporalClue(MessageEnv):
         times: Annotated[int, Field(ge=1, le=TIMES)] | None = None,
         bonus: Annotated[int, Field(ge=0, le=4)] = 1,
         direct: Annotated[int, Field(ge=0, le=9)] = 0,
-        path: str | None = None,
     ) -> None:
         """Set the dials. `weapons`, `rooms` and `times` grow with `suspects` where they are not given.
 
         bonus: questions beyond the main ones, about who had which motive and who or what was where.
         direct: so many of the answers are told outright by a clue; 0 leaves all of them to be deduced.
-        path: a file of puzzles with columns `prompt` and `solution`, played in place of made ones.
-        Raises ConfigError where OR-tools are missed, and LatihError where the file is broken.
         """
         self.size = Size(
             suspects,
@@ -61,23 +56,19 @@ class TemporalClue(MessageEnv):
             bonus,
             direct,
         )
-        self.tasks = _tasks(path) if path else None
-        if self.tasks is None:
-            require()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Item, dict[str, Any]]:
-        """Make a puzzle, draw one of the file, or take the task.
+        """Make a puzzle, or take the task.
 
         A task brings its prompt, rules included, and the answers by letter in `answer` or `solution`. Raises
-        ValueError where it has none.
+        ValueError where it has none, and ConfigError where there is no task and OR-tools are missed.
         """
         super().reset(seed=seed, options=options)
         self.over = False
-        task = self.task or (self.tasks[self.np_random.integers(len(self.tasks))] if self.tasks else None)
-        if task:
-            self.answers = _answers(task)
-            self.options = read_options(messages_of(task.prompt)[-1].text)
-            return messages_of(task.prompt), {}
+        if self.task:
+            messages = messages_of(self.task.prompt)
+            self.answers, self.options = _answers(self.task), read_options(messages[-1].text)
+            return messages, {}
         made = puzzle(self.size, int(self.np_random.integers(2**63)))
         self.answers, self.options = made.answers, made.options
         return [Message(role="system", content=made.rules), Message(role="user", content=made.prompt)], {}
@@ -124,19 +115,3 @@ def _answers(task: Task) -> dict[str, str]:
     if not answers:
         raise ValueError(f"task {task.id!r} has no answers by letter, such as {{'A': 'Ada'}}, in answer or solution")
     return answers
-
-
-@functools.cache
-def _tasks(path: str) -> list[Task]:
-    """The file's puzzles, read once. Raises LatihError, ConfigError where one has no answers."""
-    from latih.data import read_tasks
-
-    tasks = read_tasks(path)
-    if not tasks:
-        raise ConfigError(f"{path} holds no puzzles")
-    for task in tasks:
-        try:
-            _answers(task)
-        except ValueError as exc:
-            raise ConfigError(f"{path}: {exc}") from None
-    return tasks

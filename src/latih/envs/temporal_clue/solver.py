@@ -17,8 +17,8 @@ def require() -> None:
     """Raises ConfigError where OR-tools are not installed."""
     if find_spec("ortools") is None:
         raise ConfigError(
-            "temporal_clue makes its puzzles with OR-tools: pip install 'latih[puzzles]', or name a file of puzzles, "
-            "which needs none, in env.args.path"
+            "temporal_clue makes its puzzles with OR-tools: pip install 'latih[puzzles]', or name files of puzzles, "
+            "which need none, in data.train and data.eval"
         )
 
 
