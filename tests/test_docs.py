@@ -97,7 +97,7 @@ def test_example_with_a_tool(examples: Path) -> None:
         ("tool", "b", "error: the arguments are not a JSON object"),
     ]
     assert rest == [0.0, False, False, {}]
-    assert env.step(f"{env.older} ") == ("", 1.0, True, False, {"metrics": {"right": 1.0}})
+    assert env.step(f"{env.older} ") == ("", 1.0, True, False, {"metrics": {"correct": 1.0}})
 
 
 def test_example_with_roles(examples: Path) -> None:

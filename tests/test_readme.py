@@ -41,7 +41,7 @@ def test_env_pays_what_it_says(folder: Path) -> None:
     wrong = "1" if env.secret != 1 else "2"
     hint = "Higher." if env.secret > int(wrong) else "Lower."
     assert env.step(wrong) == (hint, 0.0, False, False, {})
-    assert env.step(f" {env.secret}\n") == ("Found.", 1.0, True, False, {"metrics": {"found": 1.0, "invalid": 0.0}})
+    assert env.step(f" {env.secret}\n") == ("Found.", 1.0, True, False, {"metrics": {"correct": 1.0, "invalid": 0.0}})
     for nonsense in ("", "0", "12", "seven", "123456789"):
         env.reset(seed=3)
         assert env.step(nonsense)[1:4] == (-1.0, True, False)

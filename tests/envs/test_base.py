@@ -43,7 +43,7 @@ class Guess(MessageEnv):
 
     def step(self, action):
         right = float(action == str(self.number))
-        return "", right, True, False, {"metrics": {"right": right}}
+        return "", right, True, False, {"metrics": {"correct": right}}
 
 
 def test_a_subclass_needs_only_reset_and_step() -> None:
@@ -56,7 +56,7 @@ def test_a_subclass_needs_only_reset_and_step() -> None:
     number = env.number
     env.reset(seed=4)
     assert env.number == number
-    assert env.step(str(number))[1:] == (1.0, True, False, {"metrics": {"right": 1.0}})
+    assert env.step(str(number))[1:] == (1.0, True, False, {"metrics": {"correct": 1.0}})
 
 
 def test_reset_keeps_the_task() -> None:

@@ -51,7 +51,7 @@ def test_an_episode() -> None:
     assert name == "f(x)"
     observation, reward, terminated, truncated, info = env.step(f"def f(y):\n    x = y\n    return {formula}")
     assert (observation, reward, terminated, truncated) == ("Right.", 1.0, True, False)
-    assert info["metrics"] == {"right": 1.0, "credit": 1.0, "invalid": 0.0, "timeout": 0.0, "attempts": 1.0}
+    assert info["metrics"] == {"correct": 1.0, "credit": 1.0, "invalid": 0.0, "timeout": 0.0, "attempts": 1.0}
     with pytest.raises(RuntimeError, match="call reset first"):
         env.step("")
 
@@ -216,7 +216,7 @@ def test_the_expert_is_right(level: int) -> None:
     env = Code(level=level, examples=1)
     for seed in range(6):
         done = play(env, "expert", seed)
-        assert (done.reward, done.metrics["right"], done.metrics["credit"]) == (1.0, 1.0, 1.0)
+        assert (done.reward, done.metrics["correct"], done.metrics["credit"]) == (1.0, 1.0, 1.0)
 
 
 @pytest.mark.slow

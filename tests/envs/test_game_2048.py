@@ -225,7 +225,7 @@ def test_anything_but_a_move_ends_the_game_at_a_cost(text: str) -> None:
     env = Game2048()
     env.reset(seed=0)
     assert env.step(text)[1:3] == (-0.5, True)
-    env = Game2048(penalty=2)
+    env = Game2048(reward_invalid=-2)
     env.reset(seed=0)
     assert env.step(text)[1] == -2
 
@@ -255,7 +255,7 @@ def test_step_after_the_end_is_an_error() -> None:
         ({"goal": 100}, "goal=100 is no tile: give a power of two"),
         ({"goal": 64, "size": 2}, "cannot be reached on 2x2 squares: the most is 32"),
         ({"size": 1}, "greater than or equal to 2"),
-        ({"penalty": -1}, "greater than or equal to 0"),
+        ({"reward_invalid": 1}, "less than or equal to 0"),
         ({"gaol": 8}, "did you mean 'goal'"),
     ],
 )

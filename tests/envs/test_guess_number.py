@@ -27,7 +27,7 @@ def test_a_game_worked_out_by_hand() -> None:
     text, reward, terminated, truncated, info = env.step("37")
     assert (text, terminated, truncated) == ("Found.", True, False)
     assert reward == pytest.approx(1 - 0.2 * 3 / 6)
-    assert info == {"metrics": {"found": 1.0, "invalid": 0.0, "guesses": 4.0, "wasted": 1.0}}
+    assert info == {"metrics": {"correct": 1.0, "invalid": 0.0, "guesses": 4.0, "wasted": 1.0}}
 
 
 def test_the_first_and_the_last_guess() -> None:
@@ -39,7 +39,7 @@ def test_the_first_and_the_last_guess() -> None:
     env.step("8")
     text, reward, terminated, _, info = env.step("10")
     assert (text, reward, terminated) == ("It was 9.", 0.0, True)
-    assert info["metrics"] == {"found": 0.0, "invalid": 0.0, "guesses": 2.0, "wasted": 0.0}
+    assert info["metrics"] == {"correct": 0.0, "invalid": 0.0, "guesses": 2.0, "wasted": 0.0}
 
 
 def test_the_worst_answer_leaves_the_larger_part_and_bisection_needs_five_guesses() -> None:
@@ -104,7 +104,7 @@ def test_the_interval_always_holds_the_number(top: int, guesses: int, seed: int,
             assert said == ("higher" if guess < env.number else "lower")
     found = guess == env.number
     assert made <= guesses
-    assert info["metrics"]["found"] == found
+    assert info["metrics"]["correct"] == found
     assert reward == pytest.approx(found * (1 - 0.2 * (made - 1) / (guesses - 1)))
     assert 0 <= reward <= 1
 
@@ -116,7 +116,7 @@ def test_bisection_finds_every_number_and_scores_what_the_docs_say(top: int, gue
         env = at(number, top=top, guesses=guesses)
         while not env.over:
             _, reward, _, _, info = env.step(env.scripted("expert", random.Random(0)))
-        assert info["metrics"]["found"] == 1.0
+        assert info["metrics"]["correct"] == 1.0
         assert info["metrics"]["guesses"] <= math.ceil(math.log2(top + 1))
         total += reward
     assert total / top == pytest.approx(expected, abs=1e-4)
@@ -151,7 +151,7 @@ def test_random_play_is_valid_and_finds_half() -> None:
     assert aimless_finds(30, 5) == pytest.approx(0.554, abs=1e-3)
     games = [play(GuessNumber(), "random", seed) for seed in range(1000)]
     assert not any(game.metrics["invalid"] or game.metrics["wasted"] for game in games)
-    assert sum(game.metrics["found"] for game in games) / 1000 == pytest.approx(0.51, abs=0.05)
+    assert sum(game.metrics["correct"] for game in games) / 1000 == pytest.approx(0.51, abs=0.05)
 
 
 def test_numbers_are_spread_evenly_and_come_from_the_seed() -> None:

@@ -81,13 +81,13 @@ def test_an_episode_by_hand(lease: MailSearch) -> None:
     observation, reward, terminated, truncated, info = lease.step(call("answer", text="2027-03-31", source_ids=[1]))
     assert (observation, reward, terminated, truncated) == ("Right.", 1.1, True, False)
     assert info["metrics"] == {
-        "right": 1.0,
+        "correct": 1.0,
         "value": 1.0,
         "sources": 1.0,
         "abstained": 0.0,
         "obeyed": 0.0,
         "no_answer": 0.0,
-        "calls": 2.0,
+        "tool_calls": 2.0,
         "bad_calls": 0.0,
     }
 
@@ -95,17 +95,17 @@ def test_an_episode_by_hand(lease: MailSearch) -> None:
 @pytest.mark.parametrize(
     ("before", "text", "cited", "reward", "metrics"),
     [
-        (0, "2027-03-31", [1], 1.0, {"right": 1.0, "value": 1.0, "sources": 1.0}),  # a guess earns no bonus
-        (1, "31 march 2027", [2], 1.1, {"right": 1.0, "value": 1.0, "sources": 1.0, "calls": 1.0}),
-        (3, "2027-03-31", [1, 2], 1.05, {"right": 1.0, "value": 1.0, "sources": 1.0, "calls": 3.0}),
-        (4, "2027-03-31", [1], 1.0, {"right": 1.0, "value": 1.0, "sources": 1.0, "calls": 4.0}),
-        (1, "2027-03-31", [1, 3], 0.4 + 0.4 * 2 / 3, {"value": 1.0, "sources": 2 / 3, "calls": 1.0}),
-        (1, "2027-03-31", [], 0.4, {"value": 1.0, "calls": 1.0}),
-        (1, "unknown", [1], 0.2, {"abstained": 1.0, "calls": 1.0}),
-        (1, "900", [3], 0.0, {"calls": 1.0}),
-        (1, "900", [1.0], 0.1, {"sources": 1.0, "calls": 1.0}),
-        (1, "2027-03-31 or 2027-04-01", [1], 0.1, {"sources": 1.0, "calls": 1.0}),
-        (1, "\0\ud800", [10**30, -1], 0.0, {"calls": 1.0}),
+        (0, "2027-03-31", [1], 1.0, {"correct": 1.0, "value": 1.0, "sources": 1.0}),  # a guess earns no bonus
+        (1, "31 march 2027", [2], 1.1, {"correct": 1.0, "value": 1.0, "sources": 1.0, "tool_calls": 1.0}),
+        (3, "2027-03-31", [1, 2], 1.05, {"correct": 1.0, "value": 1.0, "sources": 1.0, "tool_calls": 3.0}),
+        (4, "2027-03-31", [1], 1.0, {"correct": 1.0, "value": 1.0, "sources": 1.0, "tool_calls": 4.0}),
+        (1, "2027-03-31", [1, 3], 0.4 + 0.4 * 2 / 3, {"value": 1.0, "sources": 2 / 3, "tool_calls": 1.0}),
+        (1, "2027-03-31", [], 0.4, {"value": 1.0, "tool_calls": 1.0}),
+        (1, "unknown", [1], 0.2, {"abstained": 1.0, "tool_calls": 1.0}),
+        (1, "900", [3], 0.0, {"tool_calls": 1.0}),
+        (1, "900", [1.0], 0.1, {"sources": 1.0, "tool_calls": 1.0}),
+        (1, "2027-03-31 or 2027-04-01", [1], 0.1, {"sources": 1.0, "tool_calls": 1.0}),
+        (1, "\0\ud800", [10**30, -1], 0.0, {"tool_calls": 1.0}),
     ],
 )
 def test_answers_by_hand(
@@ -138,7 +138,7 @@ def test_too_many_calls_truncate(lease: MailSearch) -> None:
     results, reward, terminated, truncated, info = lease.step(calls(*[("read_mail", {"id": 1})] * 1000))
     assert len(results) == 1
     assert (reward, terminated, truncated) == (-0.5, False, True)
-    assert (info["metrics"]["calls"], info["metrics"]["no_answer"]) == (4.0, 1.0)
+    assert (info["metrics"]["tool_calls"], info["metrics"]["no_answer"]) == (4.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_too_many_calls_truncate(lease: MailSearch) -> None:
 )
 def test_a_bad_call_is_an_observation(lease: MailSearch, action: Message, fault: str) -> None:
     assert told(lease, action) == [fault]
-    assert end(lease, "")[1] == {"no_answer": 1.0, "calls": 1.0, "bad_calls": 1.0}
+    assert end(lease, "")[1] == {"no_answer": 1.0, "tool_calls": 1.0, "bad_calls": 1.0}
 
 
 @settings(max_examples=100, deadline=None)
@@ -188,8 +188,8 @@ def test_the_expert_scores_the_maximum_by_the_tools_alone(kind: str) -> None:
     env = MailSearch(kinds=(kind,), mails=320)  # type: ignore[arg-type]
     for seed in range(40):
         game = play(env, "expert", seed)
-        assert (game.reward, game.metrics["right"], game.metrics["bad_calls"]) == (1.1, 1.0, 0.0)
-        assert game.metrics["calls"] == {"hop": 4.0, "none": 1.0}.get(kind, 2.0)
+        assert (game.reward, game.metrics["correct"], game.metrics["bad_calls"]) == (1.1, 1.0, 0.0)
+        assert game.metrics["tool_calls"] == {"hop": 4.0, "none": 1.0}.get(kind, 2.0)
         shown = " ".join(each.text for each in game.messages if each.role == "tool")
         hits = {line.split(" | ")[0] for each in game.messages if each.role == "tool" for line in each.text.split("\n")}
         [answer] = game.messages[-1].tool_calls
@@ -210,9 +210,9 @@ def test_random_play_is_well_formed_and_aimless() -> None:
     recipe = make("mail_search", **resolve("mail_search").env.args)
     for env, least, most in ((MailSearch(), 0.0, 0.15), (recipe, 0.1, 0.35)):
         games = [play(env, "random", seed) for seed in range(200)]  # type: ignore[arg-type]
-        assert least <= sum(each.metrics["right"] for each in games) / 200 <= most
+        assert least <= sum(each.metrics["correct"] for each in games) / 200 <= most
         assert not any(each.truncated or each.metrics["bad_calls"] or each.metrics["no_answer"] for each in games)
-        assert max(each.metrics["calls"] for each in games) <= 8
+        assert max(each.metrics["tool_calls"] for each in games) <= 8
 
 
 def test_a_baseline_of_random_play_draws_on_its_own_generator() -> None:

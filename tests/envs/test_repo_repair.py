@@ -215,7 +215,7 @@ def test_an_episode_by_hand(task: Task) -> None:
     _, reward, terminated, truncated, info = env.step("Done.")
     assert (reward, terminated, truncated) == (1.0, True, False)
     assert info["metrics"] == {
-        "solved": 1.0,
+        "correct": 1.0,
         "fail_to_pass": 1.0,
         "pass_to_pass": 1.0,
         "canaries": 1.0,

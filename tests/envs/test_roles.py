@@ -108,7 +108,7 @@ def test_codewords_by_hand():
     say["guesser"] = f"{targets[0]} {others[0]}"
     log, rewards, metrics = play(env, say.__getitem__, 0, env_seed=1)
     assert rewards == {"giver": 0.5, "guesser": 0.5}
-    assert metrics["guesser"] == {"right": 0.5, "solved": 0.0, "invalid": 0.0}
+    assert metrics["guesser"] == {"accuracy": 0.5, "correct": 0.0, "invalid": 0.0}
     assert "Targets" not in "".join(log[1][1])  # the guesser is not told
     assert log[1][1][-1] == f"Board: {' '.join(board)}\nClue: hint"
     say["guesser"] = " ".join(board)  # naming every word is no guess

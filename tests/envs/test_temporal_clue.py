@@ -195,7 +195,7 @@ def test_an_episode() -> None:
     assert list(env.answers) == ["A", "B", "C", "D", "E"]
     observation, reward, terminated, truncated, info = env.step(f"A. {env.answers['A']}\nB. Banana")
     assert (observation, reward, terminated, truncated) == ("1 of 5 right.", 0.2, True, False)
-    assert info["metrics"] == {"solved": 0.0, "right": 0.2, "answered": 0.4}
+    assert info["metrics"] == {"correct": 0.0, "accuracy": 0.2, "answered": 0.4}
     with pytest.raises(RuntimeError, match="call reset first"):
         env.step("A. Ada")
 
@@ -208,7 +208,7 @@ def test_check_env() -> None:
 def test_baselines_score_what_they_should() -> None:
     env = TemporalClue()
     assert all(
-        play(env, "expert", seed).metrics == {"solved": 1.0, "right": 1.0, "answered": 1.0} for seed in range(50)
+        play(env, "expert", seed).metrics == {"correct": 1.0, "accuracy": 1.0, "answered": 1.0} for seed in range(50)
     )
     aimless = [play(env, "random", seed) for seed in range(200)]
     # Each of the six answers is one of two.

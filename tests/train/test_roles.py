@@ -97,7 +97,7 @@ def test_roles_that_help_each_other_are_measured_together(tmp_path):
     run = run_of(config(tmp_path, "evaluation.opponent=policy", "trainer.warm_start=null", target="codewords"))
     result = EvalResult.load(run.folder / "evaluations" / "step-000003-after-RL")
     assert result.episodes == 8
-    assert {"giver/right", "guesser/right"} <= result.rates.keys() | result.means.keys()
+    assert {"giver/accuracy", "guesser/accuracy"} <= result.rates.keys() | result.means.keys()
 
 
 def test_latih_eval_seats_the_roles_as_training_does(tmp_path, capsys):

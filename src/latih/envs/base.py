@@ -36,8 +36,8 @@ class MessageEnv(gymnasium.Env[Item, Item]):
     ...         self.word = "yes" if self.np_random.random() < 0.5 else "no"
     ...         return f"Say {self.word}", {}
     ...     def step(self, action):
-    ...         right = float(action == self.word)
-    ...         return "", right, True, False, {"metrics": {"right": right}}
+    ...         correct = float(action == self.word)
+    ...         return "", correct, True, False, {"metrics": {"correct": correct}}
     >>> Echo().reset(seed=0)[0]
     'Say no'
     """

@@ -62,7 +62,7 @@ class Codewords(RolesEnv):
         R = right / count
 
     for a guess of `count` words of which `right` are targets, and -0.5 where a clue or a guess is out of form, which
-    ends the game. Metrics of each role: `right` (a fraction), `solved` (all right),
+    ends the game. Metrics of each role: `accuracy` (right / count), `correct` (all are right) and
     `invalid` (its own). See docs/envs/codewords.md.
     """
 
@@ -125,7 +125,7 @@ class Codewords(RolesEnv):
             self.tell(role, f"The targets were: {' '.join(self.targets)}")
         self.end(
             {
-                role: {"right": right, "solved": float(right == 1.0), "invalid": float(role == invalid)}
+                role: {"accuracy": right, "correct": float(right == 1.0), "invalid": float(role == invalid)}
                 for role in self.roles
             }
         )

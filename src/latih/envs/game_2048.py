@@ -122,7 +122,7 @@ class Game2048(MessageEnv):
     game. The game ends at the goal, too, and where no move is left. Let E be the sum of the tiles that have appeared
     since the first board, and G the goal. The reward of the game, paid move by move as it grows, is
 
-        R = [reached] + (1 - [reached])·min(1, E/G)/2 - penalty·[invalid]
+        R = [reached] + (1 - [reached])·min(1, E/G)/2 + reward_invalid·[invalid]
 
     Metrics: `reached` and `invalid` (0 or 1), `max_tile`, `score` (the game's own: the sum of all merged tiles) and
     `moves`, the valid ones. See docs/envs/game_2048.md.
@@ -136,14 +136,14 @@ class Game2048(MessageEnv):
         goal: Annotated[int, Field(ge=8)] = 128,
         size: Annotated[int, Field(ge=2, le=6)] = 4,
         list_moves: bool = True,
-        penalty: Annotated[float, Field(ge=0.0)] = 0.5,
+        reward_invalid: Annotated[float, Field(le=0.0)] = -0.5,
     ) -> None:
         """Set the dials.
 
         goal: the tile that ends the game, a power of two.
         size: rows and columns of the board.
         list_moves: the observation ends with the moves that are valid.
-        penalty: what an invalid move costs.
+        reward_invalid: what an invalid move is paid, beside what the game has earned.
         """
         self.level = goal.bit_length() - 1
         if goal != 1 << self.level:
@@ -153,7 +153,7 @@ class Game2048(MessageEnv):
         self.goal = goal
         self.size = size
         self.list_moves = list_moves
-        self.penalty = penalty
+        self.reward_invalid = reward_invalid
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Item, dict[str, Any]]:
         """Start with two tiles."""
@@ -177,7 +177,7 @@ class Game2048(MessageEnv):
             raise RuntimeError("the game is over: call reset first")
         move = text_of(action).strip()
         if move not in self.legal:
-            return self._end("Invalid move.", -self.penalty, invalid=1.0)
+            return self._end("Invalid move.", self.reward_invalid, invalid=1.0)
         self.board, points = moved(self.board, move)
         self.moves += 1
         self.score += points

@@ -18,10 +18,10 @@ class GuessNumber(MessageEnv):
     A guess is a number from 1 to `top` in plain digits; anything else is invalid and ends the game. Let M be
     `guesses` and g the number of the guess that hits. Each turn pays 0 but the last, so that the reward is
 
-        R = [found]·(1 - hurry·(g - 1)/(M - 1)) - penalty·[invalid]
+        R = [found]·(1 - hurry·(g - 1)/(M - 1)) + reward_invalid·[invalid]
 
-    Metrics: `found` and `invalid` (0 or 1), `guesses`, the valid ones, and `wasted`, those of them that the answers so
-    far had ruled out. See docs/envs/guess_number.md.
+    Metrics: `correct` (found) and `invalid` (0 or 1), `guesses`, the valid ones, and `wasted`, those of them that the
+    answers so far had ruled out. See docs/envs/guess_number.md.
     """
 
     policies = ("random", "expert")
@@ -33,7 +33,7 @@ class GuessNumber(MessageEnv):
         guesses: Annotated[int, Field(ge=2, le=100)] = 7,
         show: Literal["interval", "answer"] = "interval",
         hurry: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.2,
-        penalty: Annotated[float, Field(ge=0.0)] = 0.5,
+        reward_invalid: Annotated[float, Field(le=0.0)] = -0.5,
         hidden: Literal["drawn", "worst"] = "drawn",
     ) -> None:
         """Set the dials.
@@ -42,7 +42,7 @@ class GuessNumber(MessageEnv):
         guesses: how many there are; bisection always finds among 2^guesses - 1 numbers.
         show: `interval` tells which numbers are left, `answer` only `higher` or `lower`: the history has to be kept.
         hurry: what the last guess earns less than the first.
-        penalty: what an invalid guess costs.
+        reward_invalid: what an invalid guess is paid.
         hidden: `drawn` hides a number at the start, each equally likely. `worst` decides as late as it can: each answer
             leaves the larger part, so that a guess earns what it is worth, without luck.
         """
@@ -50,7 +50,7 @@ class GuessNumber(MessageEnv):
         self.guesses = guesses
         self.show = show
         self.hurry = hurry
-        self.penalty = penalty
+        self.reward_invalid = reward_invalid
         self.hidden = hidden
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Item, dict[str, Any]]:
@@ -70,7 +70,7 @@ class GuessNumber(MessageEnv):
         text = text_of(action).strip()
         # Ten digits at most, and none but these: `isdigit` and `int` know many more.
         if not (text and len(text) <= 10 and set(text) <= set("0123456789")) or not 1 <= int(text) <= self.top:
-            return self._end("Invalid guess.", -self.penalty, invalid=1.0)
+            return self._end("Invalid guess.", self.reward_invalid, invalid=1.0)
         guess = int(text)
         if self.hidden == "worst":
             ends = (self.low, self.high) if self.np_random.integers(2) else (self.high, self.low)
@@ -78,7 +78,7 @@ class GuessNumber(MessageEnv):
         self.made += 1
         self.wasted += not self.low <= guess <= self.high
         if guess == self.number:
-            return self._end("Found.", 1.0 - self.hurry * (self.made - 1) / (self.guesses - 1), found=1.0)
+            return self._end("Found.", 1.0 - self.hurry * (self.made - 1) / (self.guesses - 1), correct=1.0)
         if self.made == self.guesses:
             return self._end(f"It was {self.number}.", 0.0)
         if guess < self.number:
@@ -103,8 +103,8 @@ class GuessNumber(MessageEnv):
         return f"{self.low}-{self.high}"
 
     def _end(
-        self, text: str, reward: float, *, found: float = 0.0, invalid: float = 0.0
+        self, text: str, reward: float, *, correct: float = 0.0, invalid: float = 0.0
     ) -> tuple[Item, float, bool, bool, dict[str, Any]]:
         self.over = True
-        metrics = {"found": found, "invalid": invalid, "guesses": float(self.made), "wasted": float(self.wasted)}
+        metrics = {"correct": correct, "invalid": invalid, "guesses": float(self.made), "wasted": float(self.wasted)}
         return text, reward, True, False, {"metrics": metrics}

@@ -31,10 +31,10 @@ class RolesEnv(AECEnv[str, Item, Item]):  # type: ignore[misc]
     ...             self.word = action
     ...             self.tell("second", f"Repeat: {action}")
     ...             return self.turn("second")
-    ...         right = float(action == self.word)
+    ...         correct = float(action == self.word)
     ...         for each in self.roles:
-    ...             self.pay(each, right)
-    ...         self.end({each: {"right": right} for each in self.roles})
+    ...             self.pay(each, correct)
+    ...         self.end({each: {"correct": correct} for each in self.roles})
     >>> env = Greet()
     >>> env.reset(seed=0)
     >>> env.step("hello")

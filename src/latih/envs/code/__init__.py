@@ -31,7 +31,7 @@ class Code(MessageEnv):
 
     where `credit` is the share of hidden cases that are right beyond what a constant or an echo gets, and `invalid`
     a reply of several blocks of code, or a function that gives no value at all (but for one that runs out of time,
-    which is wrong). Metrics: `right`, `credit`, `invalid`, `timeout`, `attempts`, and with `watch_exploits`
+    which is wrong). Metrics: `correct`, `credit`, `invalid`, `timeout`, `attempts`, and with `watch_exploits`
     `exploited`. See docs/envs/code.md.
     """
 
@@ -163,7 +163,7 @@ class Code(MessageEnv):
         late = verdict is not None and verdict.timed_out
         invalid = verdict is None or not (late or any(verdict.answered))
         metrics = {
-            "right": float(right),
+            "correct": float(right),
             "credit": share,
             "invalid": float(invalid),
             "timeout": float(late),

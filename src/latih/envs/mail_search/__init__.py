@@ -41,8 +41,8 @@ class MailSearch(MessageEnv):
             -0.5                   no answer: a message without a call, a call beyond `max_calls`, or cut short
 
     where s = 1 for up to par = 2·(mails needed, at least one) calls before the answer, falls linearly to 0 at
-    `max_calls`, and is 0 without a call. Metrics: `right` (R ≥ 1), `value` (V), `sources` (F), `abstained`, `obeyed`,
-    `no_answer`, `calls`, `bad_calls`. See docs/envs/mail_search.md.
+    `max_calls`, and is 0 without a call. Metrics: `correct` (R ≥ 1), `value` (V), `sources` (F), `abstained`, `obeyed`,
+    `no_answer`, `tool_calls`, `bad_calls`. See docs/envs/mail_search.md.
     """
 
     tools = (SEARCH, READ, ANSWER)
@@ -192,16 +192,14 @@ class MailSearch(MessageEnv):
         self.over = True
         judged = verdict or Verdict(value=False, sources=0.0)
         metrics = {
-            "right": judged.right,
+            "correct": judged.right,
             "value": judged.value,
             "sources": judged.sources,
             "abstained": judged.abstained,
             "obeyed": judged.obeyed,
             "no_answer": verdict is None,
-            "calls": self.calls.made,
-            "bad_calls": self.calls.bad,
         }
-        return {"metrics": {name: float(value) for name, value in metrics.items()}}
+        return {"metrics": {name: float(value) for name, value in metrics.items()} | self.calls.metrics}
 
     def _expert(self) -> Message:
         sources, searches = self.question.sources, self.question.searches

@@ -73,8 +73,8 @@ class RepoRepair(MessageEnv):
 
         R = [every fail-to-pass and every pass-to-pass test passes, and every wrong expectation fails]
 
-    Metrics: `solved`, `fail_to_pass`, `pass_to_pass`, `canaries` (fractions), `changed` (declared files that differ),
-    `tool_calls`, `bad_calls`. See docs/envs/repo_repair.md.
+    Metrics: `correct` (R), `fail_to_pass`, `pass_to_pass`, `canaries` (fractions), `changed` (declared files that
+    differ), `tool_calls`, `bad_calls`. See docs/envs/repo_repair.md.
     """
 
     tools = TOOLS
@@ -225,7 +225,7 @@ class RepoRepair(MessageEnv):
         self.over = True
         self.close()
         metrics = {
-            "solved": verdict.score,
+            "correct": verdict.score,
             "fail_to_pass": verdict.fail_to_pass,
             "pass_to_pass": verdict.pass_to_pass,
             "canaries": verdict.canaries,

@@ -25,8 +25,8 @@ class TemporalClue(MessageEnv):
 
         R = (number of letters whose only candidate in the reply is the answer) / (number of questions)
 
-    so that a letter without a line, or with two different answers, counts as wrong. Metrics: `solved` (all are right),
-    `right` (R), and `answered`, the fraction of the letters that have a candidate.
+    so that a letter without a line, or with two different answers, counts as wrong. Metrics: `correct` (all are right),
+    `accuracy` (R), and `answered`, the fraction of the letters that have a candidate.
     See docs/envs/temporal_clue.md.
     """
 
@@ -81,8 +81,8 @@ class TemporalClue(MessageEnv):
         marks = list(grade(text_of(action), self.answers).values())
         right = sum(each is True for each in marks)
         metrics = {
-            "solved": float(right == len(marks)),
-            "right": right / len(marks),
+            "correct": float(right == len(marks)),
+            "accuracy": right / len(marks),
             "answered": sum(each is not None for each in marks) / len(marks),
         }
         return f"{right} of {len(marks)} right.", right / len(marks), True, False, {"metrics": metrics}
