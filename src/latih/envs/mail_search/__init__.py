@@ -46,7 +46,7 @@ class MailSearch(MessageEnv):
     """
 
     tools = (SEARCH, READ, ANSWER)
-    policies = ("random", "expert")
+    policies = ("random", "novice", "expert")
     columns = ("prompt", "answer")
 
     @validate_call
@@ -148,11 +148,14 @@ class MailSearch(MessageEnv):
         """`expert` searches for each source, reads it, and answers right.
 
         `random` searches for words of the question, perhaps reads a mail that it finds, and answers something there.
+        `novice` searches for the names of the question, and answers something of what turns up first.
         """
         if name == "expert":
             return self._expert()
         if name == "random":
             return self._random(rng)
+        if name == "novice":
+            return self._novice(rng)
         return super().scripted(name, rng)
 
     def close(self) -> None:
@@ -225,6 +228,15 @@ class MailSearch(MessageEnv):
             return calling(ANSWER.name, text=UNKNOWN, source_ids=[])
         text = source.body if isinstance(source, Mail) else source.snippet
         return calling(ANSWER.name, text=_something(text, rng), source_ids=[source.id])
+
+    def _novice(self, rng: random.Random) -> Message:
+        """Searches for the names of the question, and answers something of the first mail that turns up, and its id."""
+        if not self.calls.made and self.calls.left:
+            names = re.findall(r"\b[A-Z][\w-]*", self.question.text)[1:]  # all but the question word
+            return calling(SEARCH.name, keywords=" ".join(names) or UNKNOWN)
+        if not self.found:
+            return calling(ANSWER.name, text=UNKNOWN, source_ids=[])
+        return calling(ANSWER.name, text=_something(self.found[0].snippet, rng), source_ids=[self.found[0].id])
 
 
 def _something(text: str, rng: random.Random) -> str:
