@@ -103,7 +103,6 @@ def save(tree: dict[str, Entry], whole: bool, file: BinaryIO) -> None:
     import json
 
     rows = [(name, *entry[:3], len(entry[3])) for name, entry in tree.items()]
-    rows = [(name, *entry[:3], len(entry[3])) for name, entry in tree.items()]
     file.write(json.dumps({"whole": whole, "rows": rows}).encode() + b"\n")
     for entry in tree.values():
         file.write(entry[3])
