@@ -107,3 +107,12 @@ def test_an_episode_that_another_cuts_short_reports_what_a_finished_one_does(nam
     assert (paid, info["metrics"].keys()) == (reward, finished["metrics"].keys())
     with pytest.raises(RuntimeError, match="call reset first"):
         env.step("nonsense")
+
+
+def test_a_step_before_the_first_episode_is_refused_as_one_after_the_end_is() -> None:
+    env = make("tic_tac_toe")
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="no episode is under way: call reset first"):
+            env.step("1")
+        env.reset(seed=0)
+        env.step("nonsense")

@@ -247,7 +247,7 @@ def test_a_game_cut_short_has_no_outcome() -> None:
     env.step(env.scripted("random", random.Random(0)))
     metrics = {"win": 0.0, "draw": 0.0, "loss": 0.0, "invalid": 0.0, "moves": 1.0}
     assert env.truncate("context") == (0.0, {"metrics": metrics})
-    with pytest.raises(RuntimeError, match="the game is over"):
+    with pytest.raises(RuntimeError, match="no episode is under way"):
         env.step("1")
 
 

@@ -62,7 +62,6 @@ class Arithmetic(MessageEnv):
         A task without an answer has an expression for a prompt. Raises ValueError where it has neither.
         """
         super().reset(seed=seed, options=options)
-        self.over = False
         task = self.task or Task(prompt=draw(self.np_random, self.terms, self.digits, self.operators))
         self.answer = truth(task)
         messages = messages_of(task.prompt)
@@ -71,8 +70,7 @@ class Arithmetic(MessageEnv):
 
     def step(self, action: Item) -> tuple[Item, float, bool, bool, dict[str, Any]]:
         """Score the answer. Raises RuntimeError after the end of the episode."""
-        if self.over:
-            raise RuntimeError("the episode is over: call reset first")
+        self.check_playing()
         self.over = True
         said = read_answer(text_of(action))
         correct = float(said == self.answer)

@@ -59,8 +59,7 @@ class ArithmeticTool(Arithmetic):
 
     def step(self, action: Item) -> tuple[Item, float, bool, bool, dict[str, Any]]:
         """Answer the tool calls, or score the answer. Raises RuntimeError after the end of the episode."""
-        if self.over:
-            raise RuntimeError("the episode is over: call reset first")
+        self.check_playing()
         message = message_of(action)
         if not message.tool_calls:
             correct = float(read_answer(message.text) == self.answer)

@@ -52,6 +52,8 @@ class MessageEnv(gymnasium.Env[Item, Item]):
     """The columns that a task must have. Empty: the env makes up its own tasks, and a data set is refused."""
     task: Task | None = None
     """The task of this episode, where `reset` was given one."""
+    over = True
+    """Whether no episode is under way. `reset` begins one; a subclass sets it where the episode ends."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         # Gymnasium's checker rebuilds an env from its spec. This is the spec of an env made without dials; `make`
@@ -70,11 +72,17 @@ class MessageEnv(gymnasium.Env[Item, Item]):
         return MessageSpace()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Item, dict[str, Any]]:
-        """Seed `self.np_random` and keep `options["task"]` in `self.task`. Subclasses call it first."""
+        """Seed `self.np_random`, keep `options["task"]` in `self.task`, begin an episode. Subclasses call it first."""
         super().reset(seed=seed)
         task = (options or {}).get("task")
         self.task = None if task is None else Task.model_validate(task)
+        self.over = False
         return [], {}
+
+    def check_playing(self) -> None:
+        """For the first line of a `step`. Raises RuntimeError before the first episode, and after the end of one."""
+        if self.over:
+            raise RuntimeError("no episode is under way: call reset first")
 
     def truncate(self, reason: str) -> tuple[float, dict[str, Any]]:
         """Score an episode that a bound on turns or context ended after the last step; `reason` is which.

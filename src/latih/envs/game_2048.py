@@ -164,7 +164,6 @@ class Game2048(MessageEnv):
         self.appeared = self.moves = self.score = 0
         self.paid = 0.0
         self.legal = legal_moves(self.board)
-        self.over = False
         n = self.size
         system = f"2048 on {n}x{n} squares. Slide the tiles; equal ones merge. Make {self.goal}. Reply with one move."
         if not self.list_moves:
@@ -173,8 +172,7 @@ class Game2048(MessageEnv):
 
     def step(self, action: Item) -> tuple[Item, float, bool, bool, dict[str, Any]]:
         """Move, then let a tile appear. Raises RuntimeError after the end of the game."""
-        if self.over:
-            raise RuntimeError("the game is over: call reset first")
+        self.check_playing()
         move = text_of(action).strip()
         if move not in self.legal:
             return self._end("Invalid move.", self.reward_invalid, invalid=1.0)

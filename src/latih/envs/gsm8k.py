@@ -50,7 +50,6 @@ class Gsm8k(MessageEnv):
         """
         self.tools = (CALCULATOR,) if calculator else ()
         self.max_calls = max_calls
-        self.over = True
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Item, dict[str, Any]]:
         """Show the task, or a problem made up. Raises ValueError where the task is none."""
@@ -59,14 +58,12 @@ class Gsm8k(MessageEnv):
         self.truth = _truth(task)
         self.solution = str(task.answer)
         self.calls = Calls(self.tools, self.max_calls if self.tools else 0)
-        self.over = False
         system = SYSTEM_CALCULATOR if self.tools else SYSTEM
         return [Message(role="system", content=system), Message(role="user", content=_question(task))], {}
 
     def step(self, action: Item) -> tuple[Item, float, bool, bool, dict[str, Any]]:
         """Answer the tool calls, or score the reply. Raises RuntimeError after the end of the episode."""
-        if self.over:
-            raise RuntimeError("the episode is over: call reset first")
+        self.check_playing()
         message = message_of(action)
         if self.tools and message.tool_calls:
             results, beyond = self.calls.answer(message.tool_calls, calculate)

@@ -59,14 +59,12 @@ class GuessNumber(MessageEnv):
         self.number = int(self.np_random.integers(1, self.top + 1))
         self.low, self.high = 1, self.top
         self.made = self.wasted = 0
-        self.over = False
         system = f"Guess my number from 1 to {self.top} in {self.guesses} tries. Reply with a number."
         return [Message(role="system", content=system), Message(role="user", content=self._left())], {}
 
     def step(self, action: Item) -> tuple[Item, float, bool, bool, dict[str, Any]]:
         """Take a guess. Raises RuntimeError after the end of the game."""
-        if self.over:
-            raise RuntimeError("the game is over: call reset first")
+        self.check_playing()
         text = text_of(action).strip()
         # Ten digits at most, and none but these: `isdigit` and `int` know many more.
         if not (text and len(text) <= 10 and set(text) <= set("0123456789")) or not 1 <= int(text) <= self.top:

@@ -124,7 +124,6 @@ class TicTacToe(MessageEnv):
         """Start a game; the opponent has moved where it is the opponent's turn first."""
         super().reset(seed=seed, options=options)
         self.moves = 0
-        self.over = False
         self.mark = "XO"[self.np_random.integers(2)] if self.side == "random" else self.side.upper()
         self._open()
         while self._outcome():
@@ -133,8 +132,7 @@ class TicTacToe(MessageEnv):
 
     def step(self, action: Item) -> tuple[Item, float, bool, bool, dict[str, Any]]:
         """Put the policy's mark, then the opponent's. Raises RuntimeError after the end of the game."""
-        if self.over:
-            raise RuntimeError("the game is over: call reset first")
+        self.check_playing()
         text = text_of(action).strip()
         if len(text) != 1 or text not in "123456789" or self.board[int(text) - 1] != EMPTY:
             return self._end("invalid")

@@ -81,7 +81,6 @@ class Code(MessageEnv):
         self.problem = self._problem()
         self.attempts = 0
         self.latest: str | None = None
-        self.over = False
         shown = self.problem.examples
         question = self.problem.text + (f"\n{shown}" if shown else "")
         system = SYSTEM.format(name=self.problem.name)
@@ -89,8 +88,7 @@ class Code(MessageEnv):
 
     def step(self, action: Item) -> tuple[Item, float, bool, bool, dict[str, Any]]:
         """Grade the reply. Raises SandboxError where the sandbox fails, RuntimeError after the end of the episode."""
-        if self.over:
-            raise RuntimeError("the episode is over: call reset first")
+        self.check_playing()
         problem = self.problem
         source = code_of(text_of(action))
         self.attempts += 1

@@ -117,13 +117,11 @@ class MailSearch(MessageEnv):
         self.calls = Calls(self.tools, self.max_calls)
         self.found: list[Hit] = []
         self.mail: Mail | None = None
-        self.over = False
         return [Message(role="system", content=SYSTEM), *messages_of(asked)], {}
 
     def step(self, action: Item) -> tuple[Item, float, bool, bool, dict[str, Any]]:
         """Run the calls, or judge the answer. Raises RuntimeError after the end of the episode."""
-        if self.over:
-            raise RuntimeError("the episode is over: call reset first")
+        self.check_playing()
         calls = message_of(action).tool_calls
         if not calls:
             return "No answer.", NO_ANSWER, True, False, self._end()

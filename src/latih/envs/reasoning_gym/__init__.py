@@ -60,7 +60,6 @@ class ReasoningGym(MessageEnv):
             raise ConfigError(f"reasoning_gym:{self.name} is left out ({found['kind']}): {found['why']}; {mend}")
         self.config = config or {}
         create(self.name, 0, self.config)  # a wrong dial is told now
-        self.over = True
 
     @classmethod
     def member(cls, name: str) -> "type[ReasoningGym]":
@@ -79,13 +78,11 @@ class ReasoningGym(MessageEnv):
                 break
         else:
             raise RuntimeError(f"none of {DRAWS} puzzles of {self.name} has an answer that its own scorer takes")
-        self.over = False
         return [Message(role="system", content=SYSTEM), Message(role="user", content=self.entry["question"])], {}
 
     def step(self, action: Item) -> tuple[Item, float, bool, bool, dict[str, Any]]:
         """Score the reply. Raises GraderError where the scorer fails, RuntimeError after the end of the episode."""
-        if self.over:
-            raise RuntimeError("the episode is over: call reset first")
+        self.check_playing()
         self.over = True
         answer = tagged_answer(text_of(action))
         score = self._score(answer) if answer else 0.0

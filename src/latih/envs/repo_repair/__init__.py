@@ -126,14 +126,12 @@ class RepoRepair(MessageEnv):
         self.broken = broken(self.repo)
         self.workspace = Workspace(visible_files(self.repo))
         self.calls = Calls(self.tools, self.max_calls)
-        self.over = False
         self.plan: list[Message] | None = None
         return [Message(role="system", content=SYSTEM), Message(role="user", content=self._describe())], {}
 
     def step(self, action: Item) -> tuple[Item, float, bool, bool, dict[str, Any]]:
         """Answer the tool calls, or grade. Raises RuntimeError after the end of the episode."""
-        if self.over:
-            raise RuntimeError("the episode is over: call reset first")
+        self.check_playing()
         message = message_of(action)
         if not message.tool_calls:
             verdict = self._grade()

@@ -64,7 +64,6 @@ class TemporalClue(MessageEnv):
         ValueError where it has none, and ConfigError where there is no task and OR-tools are missed.
         """
         super().reset(seed=seed, options=options)
-        self.over = False
         if self.task:
             messages = messages_of(self.task.prompt)
             self.answers, self.options = _answers(self.task), read_options(messages[-1].text)
@@ -75,8 +74,7 @@ class TemporalClue(MessageEnv):
 
     def step(self, action: Item) -> tuple[Item, float, bool, bool, dict[str, Any]]:
         """Score the answers. Raises RuntimeError after the end of the episode."""
-        if self.over:
-            raise RuntimeError("the episode is over: call reset first")
+        self.check_playing()
         self.over = True
         marks = list(grade(text_of(action), self.answers).values())
         right = sum(each is True for each in marks)
