@@ -110,12 +110,12 @@ def test_a_run_is_evaluated_by_its_own_harness(tmp_path: Path, quick: list[str],
 def test_another_env_is_played_as_its_own_recipe_says(tmp_path: Path, quick: list[str]) -> None:
     assert main(["train", "tic_tac_toe", *quick, "trainer.steps=0"]) == 0
     source = find_source(tmp_path / "runs" / "r")
-    same, other = (eval_config(source, env, [], None) for env in ("tic_tac_toe", "arithmetic_tool"))
+    same, other = (eval_config(source, env, []) for env in ("tic_tac_toe", "arithmetic_tool"))
     assert (same.harness.args, same.rollout.sampling.max_tokens) == ({"window": 0}, 8)
     assert (other.env.id, other.harness.args, other.rollout.sampling.max_tokens) == ("arithmetic_tool", {}, 128)
     assert other.trainer == same.trainer
     for env in ("latih/TicTacToe-v0", "latih.envs.tic_tac_toe:TicTacToe"):  # other names of the run's own env
-        assert eval_config(source, env, [], None) == same
+        assert eval_config(source, env, []) == same
 
 
 OWN = """

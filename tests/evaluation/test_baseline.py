@@ -2,7 +2,7 @@ import pytest
 
 from latih.core import ConfigError, Message
 from latih.envs import EnvSettings
-from latih.evaluation import EvaluationSettings, evaluate, player
+from latih.evaluation import EvaluationSettings, baseline_seatings, evaluate
 from latih.evaluation.baseline import TRIVIAL
 from latih.harnesses import HarnessSettings
 from latih.rollout import RolloutSettings
@@ -24,7 +24,7 @@ class Bare(MessageEnv):
 
 
 def play(policy, env="tic_tac_toe"):
-    return player(policy, EnvSettings(id=str(env)), HarnessSettings(), RolloutSettings())
+    return baseline_seatings(policy, EnvSettings(id=str(env)), HarnessSettings(), RolloutSettings())
 
 
 async def test_trivial_policies() -> None:

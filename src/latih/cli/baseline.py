@@ -7,9 +7,10 @@ from rich import box
 from rich.table import Table
 
 from latih.cli.screen import Screen
+from latih.cli.settings import with_episodes
 from latih.core import ConfigError, Task
 from latih.envs.registry import builtin_names
-from latih.evaluation import BASELINES, URLS, EvalResult, evaluate, player
+from latih.evaluation import BASELINES, URLS, EvalResult, baseline_seatings, evaluate
 from latih.models.endpoint import EndpointModel
 from latih.rollout import held_out
 from latih.tracking import Events, Silent
@@ -44,10 +45,7 @@ def measure(
     events: Events | None = None,
 ) -> tuple[Config, Results]:
     """Play the policies on held-out episodes of an environment, as its recipe plays it. Raises LatihError."""
-    if episodes is not None and episodes < 1:
-        raise ConfigError(f"--episodes {episodes}: give 1 or more")
-    more = [] if episodes is None else [f"evaluation.episodes={episodes}"]
-    config = resolve(target, [*overrides, *more])
+    config = resolve(target, with_episodes(overrides, episodes))
     tasks = held_out(config.data, config.env, config.evaluation.seed)
     results = {}
     for policy in policies or BASELINES:
@@ -86,17 +84,19 @@ def _play(policy: str, config: Config, tasks: Sequence[Task], model: str, events
         if not model:
             raise ConfigError(f"say which model of {policy}: --model NAME")
         endpoint = EndpointModel(policy, model, timeout=config.rollout.model_timeout)
-    rollouts = player(endpoint or policy, config.env, config.harness, config.rollout, config.evaluation.opponent)
-    if rollouts is None:
+    seatings = baseline_seatings(
+        endpoint or policy, config.env, config.harness, config.rollout, config.evaluation.opponent
+    )
+    if seatings is None:
         return None
     label = model if endpoint else policy
-    episodes = config.evaluation.count(tasks) * len(rollouts)
+    episodes = config.evaluation.count(tasks) * len(seatings)
     with events.progress(f"{config.env.id}: {label}", episodes) as advance:
 
         async def play() -> EvalResult:
             try:
                 return await evaluate(
-                    rollouts,
+                    seatings,
                     config.evaluation,
                     label=label,
                     tasks=tasks,

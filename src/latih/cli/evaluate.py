@@ -8,7 +8,7 @@ from pathlib import Path
 
 from latih.cli.report import show
 from latih.cli.screen import Screen
-from latih.cli.settings import eval_config, runs_folder
+from latih.cli.settings import eval_config, runs_folder, with_episodes
 from latih.evaluation import Agent, AgentSettings, Source, evaluate, find_source, seated
 from latih.models.memory import keep_pages
 from latih.rollout import held_out
@@ -21,7 +21,7 @@ def evaluate_command(policy: str, env: str, overrides: Sequence[str], episodes: 
     keep_pages()
     runs = runs_folder(overrides)
     source = find_source(policy, runs)
-    config = eval_config(source, env, overrides, episodes)
+    config = eval_config(source, env, with_episodes(overrides, episodes))
     folder = _folder(source, env, runs)
     label = source.checkpoint.name if source.checkpoint else Path(source.model).name
     with Screen() as screen:

@@ -82,7 +82,7 @@ def parser() -> argparse.ArgumentParser:
     tasks.add_argument("--count", type=int, default=100, help="how many; 100 unless given")
     tasks.add_argument("--packages", default="", metavar="A,B==1.0", help="what to make them from")
 
-    envs = commands.add_parser("envs", help="list the environments and recipes there are")
+    envs = commands.add_parser("envs", help="list the environments there are")
     for each in (train, evaluate, baseline, exploits, tasks, envs):
         each.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return top

@@ -22,13 +22,18 @@ def resumed_config(run: Run, overrides: Sequence[str]) -> Config:
     return validate(override(run.config, overrides))
 
 
-def eval_config(source: Source, env: str, overrides: Sequence[str], episodes: int | None) -> Config:
+def with_episodes(overrides: Sequence[str], episodes: int | None) -> list[str]:
+    """The overrides, and that of `--episodes` where it was given. Raises ConfigError."""
+    if episodes is not None and episodes < 1:
+        raise ConfigError(f"--episodes {episodes}: give 1 or more")
+    return [*overrides] if episodes is None else [*overrides, f"evaluation.episodes={episodes}"]
+
+
+def eval_config(source: Source, env: str, overrides: Sequence[str]) -> Config:
     """How a policy is evaluated on an env: as it was trained there, or else as the env's recipe says.
 
     Raises ConfigError.
     """
-    if episodes is not None and episodes < 1:
-        raise ConfigError(f"--episodes {episodes}: give 1 or more")
     load_plugins(source.config)  # the run's own, which may have registered the env
     load_plugins(override({}, overrides))
     asked = resolve(env)
@@ -39,8 +44,7 @@ def eval_config(source: Source, env: str, overrides: Sequence[str], episodes: in
     else:
         tree = override(asked.as_dict(), [])
         tree["trainer"]["policy"]["model"]["path"] = source.model
-    more = [] if episodes is None else [f"evaluation.episodes={episodes}"]
-    return validate(override(tree, [*overrides, *more]))
+    return validate(override(tree, overrides))
 
 
 def _env_id(tree: dict[str, Any]) -> Any:

@@ -1,7 +1,7 @@
 """Evaluation: how good a policy is, on episodes it never trained on, and how sure that is."""
 
 from latih.evaluation.agent import Agent, AgentSettings
-from latih.evaluation.baseline import BASELINES, player
+from latih.evaluation.baseline import BASELINES, baseline_seatings
 from latih.evaluation.evaluate import evaluate
 from latih.evaluation.intervals import Estimate, student, wilson
 from latih.evaluation.players import URLS, check_player, frozen, roles_of, seated, seatings
@@ -20,12 +20,12 @@ __all__ = [
     "EvalResult",
     "EvaluationSettings",
     "Source",
+    "baseline_seatings",
     "check_player",
     "estimate",
     "evaluate",
     "find_source",
     "frozen",
-    "player",
     "roles_of",
     "seated",
     "seatings",

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
-from dataclasses import replace
 
 from latih.core import ChatModel, ConfigError, Message, SamplingParams, ToolSchema, nearest
 from latih.envs import EnvSettings
@@ -34,7 +33,7 @@ SCRIPTED = ("random", "expert")
 BASELINES = ("no-op", "random", "echo", "expert")
 
 
-def player(
+def baseline_seatings(
     policy: str | ChatModel,
     env: EnvSettings,
     harness: HarnessSettings,
@@ -47,25 +46,29 @@ def player(
     the `opponent` of an evaluation is the policy itself. The bound on tokens does not bind scripts: their replies are
     whole messages. None where the env lacks a script that it should have. Raises ConfigError for an unknown name.
     """
-    renderer = MessageRenderer()
-    script, model = None, TRIVIAL["no-op"] if isinstance(policy, str) else policy
-    if isinstance(policy, str):
-        scripts = scripts_of(env)
-        if policy in TRIVIAL:
-            model = TRIVIAL[policy]
-        elif policy in scripts:
-            script = policy
-        elif policy in SCRIPTED:
-            return None
-        else:
-            known = nearest(policy, {*BASELINES, *scripts})
-            raise ConfigError(f"unknown policy {policy!r}: {known}. An endpoint is given by its URL, http://…")
-    rollouts = Rollouts(
-        rollout, env.make, harness.make(), renderer, ChatSampler(model, renderer), env=env.id, script=script
-    )
+    script: str | None = None
+    model: ChatModel = TRIVIAL["no-op"]  # where a script plays, it is never asked
+    if not isinstance(policy, str):
+        model = policy
+    elif policy in TRIVIAL:
+        model = TRIVIAL[policy]
+    elif policy in (scripts := scripts_of(env)):
+        script = policy
+    elif policy in SCRIPTED:
+        return None
+    else:
+        known = nearest(policy, {*BASELINES, *scripts})
+        raise ConfigError(f"unknown policy {policy!r}: {known}. An endpoint is given by its URL, http://…")
     learning = {role: Player(script=script) for role in roles_of(env)}
-    if not learning:
-        return [rollouts]
-    alone = opponent is not None and opponent.player == POLICY
-    other = None if alone else Player(learns=False, script="random")
-    return seatings(replace(rollouts, script=None), learning, {}, other)
+    renderer = MessageRenderer()
+    rollouts = Rollouts(
+        rollout,
+        env.make,
+        harness.make(),
+        renderer,
+        ChatSampler(model, renderer),
+        env=env.id,
+        script=None if learning else script,
+    )
+    together = opponent is not None and opponent.player == POLICY
+    return seatings(rollouts, learning, {}, None if together else Player(learns=False, script="random"))
