@@ -1,13 +1,12 @@
 """The agent: a policy and the harness that plays it, loaded from a run, a checkpoint or a model."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self, cast
 
 from pydantic import ValidationError
 
-from latih.core import ConfigError, Env, Harness, LatihError, ModelError, Task, Trajectory
+from latih.core import ConfigError, Env, Harness, Task, Trajectory
 from latih.core.plugins import load_module
 from latih.core.schema import Record
 from latih.evaluation.source import Source, find_source
@@ -15,18 +14,12 @@ from latih.harnesses import HarnessSettings
 from latih.inference.engine import Engine
 from latih.inference.settings import EngineSettings
 from latih.models.chat import Renderer
+from latih.models.checkpoint import load_checkpoint
 from latih.models.policy import Policy, PolicySettings
 from latih.models.source import resolve_model
 from latih.models.tokenizer import Tokenizer
-from latih.models.weights import read_tensors
 from latih.rollout import GroupSpec, Rollouts, RolloutSettings
 from latih.tracking import Told
-
-ADAPTER = "adapter"
-MASTERS = "masters.safetensors"
-"""Where a checkpoint keeps its weights: the one or the other."""
-PROGRESS = "trainer.json"
-"""Where it keeps the fingerprint of its base model, as `model`, beside what a training needs to go on."""
 
 
 class AgentSettings(Record):
@@ -141,30 +134,6 @@ class Agent:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def load_checkpoint(policy: Policy, folder: Path) -> None:
-    """Read a checkpoint's adapter, or all of its trained weights.
-
-    Raises ModelError where it is broken or of another model, if only of the same shape.
-    """
-    try:
-        base = json.loads((folder / PROGRESS).read_text(encoding="utf-8"))["model"]
-    except (OSError, ValueError, KeyError, TypeError) as exc:
-        raise ModelError(f"{folder} is no checkpoint of a training: {str(exc).splitlines()[0]}") from None
-    if base != policy.fingerprint:
-        raise ModelError(
-            f"checkpoint {folder} is of another model than {policy.folder}: set trainer.policy.model.path to the one "
-            "that it was trained from"
-        )
-    if (folder / ADAPTER).is_dir():
-        if policy.lora is None:
-            raise ConfigError(f"{folder} holds an adapter, but trainer.policy.lora is null")
-        policy.load_adapter(folder / ADAPTER)
-    elif (folder / MASTERS).is_file():
-        policy.load_state(read_tensors(folder / MASTERS))
-    else:
-        raise LatihError(f"{folder} holds neither an adapter nor weights: it is no checkpoint of a policy")
 
 
 class _Open:

@@ -1,8 +1,7 @@
 """Checkpoints of a training: what is written beside the weights so that the run goes on as if it had never stopped.
 
-A folder holds `adapter/` in PEFT's format (or, where all weights train, `masters.safetensors`), `optimizer.safetensors`
-and `trainer.json`. There is no generator to save: every random choice is seeded by the run's seed, the step and an
-index.
+A folder holds what `latih.models.checkpoint` says, with more in its `trainer.json`, and `optimizer.safetensors`. There
+is no generator to save: every random choice is seeded by the run's seed, the step and an index.
 """
 
 import json
@@ -12,8 +11,7 @@ from pydantic import ValidationError
 
 from latih.core.errors import ModelError
 from latih.core.schema import Record
-from latih.evaluation.agent import ADAPTER, MASTERS, PROGRESS, load_checkpoint
-from latih.models.policy import Policy
+from latih.models.checkpoint import PROGRESS, load_checkpoint, save_weights
 from latih.models.weights import read_tensors, write_tensors
 from latih.train.trainer import PolicyTrainer
 
@@ -38,7 +36,7 @@ class Progress(Record):
 def write(folder: Path, trainer: PolicyTrainer, step: int) -> None:
     """Write everything into an existing folder; whoever calls makes it whole (`latih.runs.Checkpoints.save`)."""
     policy = trainer.policy
-    _write_weights(folder, policy)
+    save_weights(policy, folder)
     write_tensors(folder / OPTIMIZER, trainer.state())
     progress = Progress(
         step=step,
@@ -48,19 +46,6 @@ def write(folder: Path, trainer: PolicyTrainer, step: int) -> None:
         model=policy.fingerprint,
     )
     (folder / PROGRESS).write_text(progress.model_dump_json(indent=1), encoding="utf-8")
-
-
-def write_policy(folder: Path, policy: Policy) -> None:
-    """Write what plays, and nothing that a training needs to go on: for `load_checkpoint`."""
-    _write_weights(folder, policy)
-    (folder / PROGRESS).write_text(json.dumps({"model": policy.fingerprint}), encoding="utf-8")
-
-
-def _write_weights(folder: Path, policy: Policy) -> None:
-    if policy.lora is not None:
-        policy.save_adapter(folder / ADAPTER)
-    else:
-        write_tensors(folder / MASTERS, policy.state())
 
 
 def read(folder: Path, trainer: PolicyTrainer) -> Progress:

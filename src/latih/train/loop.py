@@ -9,10 +9,10 @@ from latih.core.seeds import derive_seed
 from latih.core.trajectories import Group
 from latih.data import write_trajectories
 from latih.evaluation import evaluate
+from latih.models.checkpoint import save_checkpoint
 from latih.rollout import constant_reward, plan
 from latih.runs import Run, step_name
 from latih.tracking import Events, RunInfo, Silent, Tracker
-from latih.train import checkpoint
 from latih.train.config import Config
 from latih.train.metrics import step_metrics
 from latih.train.setup import Parts, parts
@@ -109,7 +109,7 @@ class _Writer:
         if cast.past is not None:  # first: a run that dies in between cuts what is past its last checkpoint
             # beside those to draw from, as many as there are checkpoints to resume from
             pool = self.run.pool(keep=settings.pool + settings.keep)
-            pool.save(step, lambda folder: checkpoint.write_policy(folder, cast.main.policy), version)
+            pool.save(step, lambda folder: save_checkpoint(cast.main.policy, folder), version)
             pool.retain(lambda _: None)
         checkpoints = self.run.checkpoints(keep=settings.keep)
         checkpoints.save(step, lambda folder: cast.write(folder, step), version)

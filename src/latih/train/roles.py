@@ -8,9 +8,9 @@ from pathlib import Path
 from latih.core.errors import LatihError
 from latih.core.protocols import StepResult
 from latih.core.trajectories import Group
-from latih.evaluation.agent import load_checkpoint
 from latih.evaluation.players import frozen, roles_of, seatings
 from latih.inference.engine import Engine
+from latih.models.checkpoint import load_checkpoint
 from latih.models.policy import Policy
 from latih.rollout import OWN, PAST, POLICY, Player, PlayerSettings, Rollouts
 from latih.runs import Checkpoints, read_marker
