@@ -4,12 +4,13 @@ import random
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from latih.envs.mail_search import MailSearch
-from latih.envs.mail_search.store import Store, image, opened, write
+from latih.envs.mail_search.store import Store, image, write
 from latih.envs.mail_search.world import mailbox
 
 
@@ -51,7 +52,7 @@ def main() -> None:
             f"20000 mails in a file: made in {made:.2f} s, indexed in {indexed:.2f} s, {path.stat().st_size >> 20} MiB"
         )
         print(f"opened in {1e3 * best(lambda: Store(path).close()):.2f} ms")
-        with opened(path) as store:
+        with closing(Store(path)) as store:
             for name, words in (("its words", questions["lookup"][0].searches[0]), ("frequent words", "the of is hi")):
                 print(f"search for {name}: {1e3 * best(partial(store.search, words, limit=5)):.2f} ms")
     print(f"an episode, random, 32 mails: {1e3 * episodes('random', 200, mails=32):.1f} ms")

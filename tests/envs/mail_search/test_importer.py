@@ -1,5 +1,6 @@
 import mailbox
 import sqlite3
+from contextlib import closing
 from email.message import EmailMessage
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from latih.envs.mail_search.importer import import_mail, main
 from latih.envs.mail_search.questions import Mail
-from latih.envs.mail_search.store import opened
+from latih.envs.mail_search.store import Store
 
 
 def plain() -> bytes:
@@ -73,7 +74,7 @@ def test_maildir_and_mbox_give_the_same_mailbox(make, tmp_path: Path, capsys: py
     target = tmp_path / "mail.sqlite"
     assert main([str(make(tmp_path)), str(target)]) == 0
     assert capsys.readouterr().out == f"3 mails in {target}\n"
-    with opened(target) as store:
+    with closing(Store(target)) as store:
         odd, *rest = [store.read(number) for number in (1, 2, 3)]
         assert odd is not None
         assert (odd.date, odd.recipients, odd.body) == ("", "", WANTED[0].body)
@@ -103,11 +104,11 @@ def test_importing_again_replaces_the_mailbox_as_a_whole(tmp_path: Path) -> None
     box = mailbox.Maildir(tmp_path / "Maildir")
     box.add(plain())
     assert import_mail(tmp_path / "Maildir", target) == 1
-    with opened(target) as old:
+    with closing(Store(target)) as old:
         box.add(mixed())
         assert import_mail(tmp_path / "Maildir", target) == 2
         assert old.read(2) is None
-        with opened(target) as new:
+        with closing(Store(target)) as new:
             assert new.read(2) is not None
     assert sqlite3.connect(target).execute("PRAGMA integrity_check").fetchone() == ("ok",)
 

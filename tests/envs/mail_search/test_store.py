@@ -2,6 +2,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from latih.core import ConfigError
 from latih.envs.mail_search import boxes
 from latih.envs.mail_search.questions import Mail
-from latih.envs.mail_search.store import Store, image, opened, quote, write
+from latih.envs.mail_search.store import Store, image, quote, write
 
 ROOT = Path(__file__).parents[3]
 MAILS = [
@@ -122,7 +123,7 @@ def test_odd_characters_are_no_error(store: Store, odd: str) -> None:
 
 @given(st.text(alphabet=st.characters(categories=["L", "N"], max_codepoint=0x24F), min_size=1, max_size=10))
 def test_a_word_of_a_mail_finds_it(word: str) -> None:
-    with opened(image([Mail(1, "", "", "", "", f'x "{word}" y'), Mail(2, "", "", "", "", "x y")])) as box:
+    with closing(Store(image([Mail(1, "", "", "", "", f'x "{word}" y'), Mail(2, "", "", "", "", "x y")]))) as box:
         assert 1 in ids(box, word)
 
 
@@ -149,7 +150,7 @@ def test_nothing_can_be_written(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "a b%20c?.sqlite"
     write(path, MAILS)
     before = path.read_bytes()
-    with opened(path if kind == "file" else image(MAILS)) as box:
+    with closing(Store(path if kind == "file" else image(MAILS))) as box:
         for statement in (
             "INSERT INTO mail(id) VALUES (9)",
             "DELETE FROM mail",

@@ -3,7 +3,7 @@
 import contextlib
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -177,13 +177,3 @@ def quote(word: str) -> str:
 def _clean(text: str) -> str:
     """Text that SQLite takes: a NUL would end it, and a lone surrogate has no UTF-8."""
     return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
-
-
-@contextlib.contextmanager
-def opened(source: Path | bytes) -> Iterator[Store]:
-    """A store, closed at the end."""
-    store = Store(source)
-    try:
-        yield store
-    finally:
-        store.close()
