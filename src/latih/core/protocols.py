@@ -8,15 +8,14 @@ from latih.core.sampling import Sample, SamplingParams, StopReason
 from latih.core.schema import Record
 from latih.core.trajectories import Group, Task
 
-Observation = str | Message | list[Message]
-"""The NEW messages only; a plain string is one user message."""
-Action = str | Message
-"""An assistant message; a plain string for simple envs."""
-
 
 @runtime_checkable
 class Env(Protocol):
-    """A world: a `gymnasium.Env` over messages. `latih.envs.MessageEnv` is the base class to subclass."""
+    """A world: a `gymnasium.Env` over messages. `latih.envs.MessageEnv` is the base class to subclass.
+
+    An observation is the NEW messages only, a plain string being one user message; an action is an assistant message,
+    or its text.
+    """
 
     tools: SequenceOf[ToolSchema]
 

@@ -69,7 +69,7 @@ def messages_of(observation: Any) -> list[Message]:
         return [Message(role="user", content=observation)]
     if isinstance(observation, Message):
         return [observation]
-    if isinstance(observation, list) and all(isinstance(each, Message) for each in observation):
+    if isinstance(observation, list | tuple) and all(isinstance(each, Message) for each in observation):
         return list(observation)
     raise TypeError(f"an observation is a str, a Message or a list of Messages, not {type(observation).__name__}")
 

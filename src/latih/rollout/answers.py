@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from latih.core import Message
+from latih.envs import messages_of
 
 
 class Nonsense(Exception):
@@ -57,15 +58,11 @@ def checked_truncate(answer: Any) -> tuple[float, dict[str, float]]:
 
 
 def _messages(observation: Any) -> list[Message]:
-    if isinstance(observation, str):
-        return [Message(role="user", content=observation)]
-    if isinstance(observation, Message):
-        return [observation]
-    if isinstance(observation, list | tuple) and all(isinstance(each, Message) for each in observation):
-        return list(observation)
-    raise Nonsense(
-        f"returned {_shown(observation)} as the observation; expected a str, a Message or a list of Messages"
-    )
+    try:
+        return messages_of(observation)
+    except TypeError:
+        expected = "a str, a Message or a list of Messages"
+        raise Nonsense(f"returned {_shown(observation)} as the observation; expected {expected}") from None
 
 
 def _metrics(info: Any) -> dict[str, float]:
