@@ -1,4 +1,4 @@
-"""Data: trajectories and tasks in files."""
+"""Data: trajectories and tasks in files, the places that rows come from, and packages of the Python index."""
 
 from latih.data.settings import DataSettings
 from latih.data.tasks import read_tasks, write_tasks

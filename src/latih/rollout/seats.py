@@ -109,8 +109,10 @@ class Table:
         if role in self._news:
             return self._news.pop(role)
         assert self._left is not None
+        # What its last action has earned since. AEC's `last` tells it of the selected role alone; for its name, every
+        # AEC env keeps this, and PettingZoo's wrappers pass it on.
         cumulative = getattr(self.world.env, "_cumulative_rewards", {})
-        return self._cut(*self._left, float(cumulative.get(role, 0.0)))  # what its last action earned since
+        return self._cut(*self._left, float(cumulative.get(role, 0.0)))
 
     def _cut(self, other: str, error: RolloutError | None, unheard: float) -> Outcome:
         if error is not None:
