@@ -8,8 +8,6 @@ import contextlib
 import hashlib
 import io
 import re
-import subprocess
-import sys
 import tarfile
 import tempfile
 from collections.abc import Sequence
@@ -17,6 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from latih.core.cache import cache_folder
 from latih.core.errors import LatihError
+from latih.core.pip import run_pip
 from latih.core.schema import Record
 
 TIMEOUT = 600.0
@@ -141,17 +140,9 @@ def _download(wanted: str, folder: Path) -> Path:
 def _pip(what: str, options: Sequence[str], wanted: str, folder: Path) -> None:
     requirements = folder / "requirements.txt"
     requirements.write_text(wanted, encoding="utf-8")
-    usual = ["--no-deps", "--disable-pip-version-check", "--no-input", "--retries=2", "--quiet"]
-    command = [sys.executable, "-m", "pip", *options, *usual, f"--requirement={requirements}"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
-        said, failed = done.stderr, done.returncode != 0
-    except subprocess.TimeoutExpired:
-        said, failed = f"no answer in {TIMEOUT:.0f} s", True
-    if failed:
-        lines = [line.strip() for line in said.splitlines() if line.strip()]
-        reason = next((line for line in lines if line.startswith("ERROR")), lines[-1] if lines else "pip said nothing")
-        raise LatihError(f"cannot fetch {what}: {reason.removeprefix('ERROR: ')}; mend the network or the name")
+    fault = run_pip([*options, f"--requirement={requirements}"], TIMEOUT)
+    if fault:
+        raise LatihError(f"cannot fetch {what}: {fault}; mend the network or the name")
 
 
 def _members(content: bytes, what: str) -> dict[str, bytes]:

