@@ -62,7 +62,6 @@ def test_special_tokens_that_swallow_white_space():
 def test_from_folder(tmp_path):
     tokenizer = Tokenizer.from_folder(tiny_model(tmp_path))
     assert tokenizer.vocab_size == 259
-    assert tokenizer.eos_id == 258
     assert tokenizer.eos_ids == [258]
     assert tokenizer.named == {"eos_token": "<|im_end|>"}
     (tmp_path / "generation_config.json").write_text('{"eos_token_id": [256, 258]}')

@@ -74,11 +74,6 @@ class Tokenizer:
             eos = read_json(folder / "config.json").get("eos_token_id")
         return cls(backend, named=named, eos_ids=[] if eos is None else [eos] if isinstance(eos, int) else eos)
 
-    @property
-    def eos_id(self) -> int | None:
-        """The id that ends a text."""
-        return self.eos_ids[0] if self.eos_ids else None
-
     def encode(self, text: str, specials: bool = False) -> list[int]:
         """The ids of `text`; control tokens in it become their ids only with `specials`."""
         if not specials:

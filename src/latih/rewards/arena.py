@@ -124,11 +124,8 @@ def find_arenas(name: str | None = None) -> dict[str, Arena]:
     return chosen
 
 
-def attack(name: str, arena: Arena, only: tuple[str, ...] = (), workers: int = 4) -> list[Outcome]:
-    """The honest and the wrong submission and all exploits of an arena, or those named, so many at a time.
-
-    Raises SandboxError.
-    """
+def attack(name: str, arena: Arena, workers: int = 4) -> list[Outcome]:
+    """The honest and the wrong submission and all exploits of an arena, `workers` at a time. Raises SandboxError."""
     load()
     wrong = arena.score(arena.wrong)
     submissions: dict[str, Callable[[], Submission]] = {"honest": lambda: arena.honest, "wrong": lambda: arena.wrong}
@@ -142,4 +139,4 @@ def attack(name: str, arena: Arena, only: tuple[str, ...] = (), workers: int = 4
         return Outcome(each, name, score, wrong, arena.naive(submission))
 
     with ThreadPoolExecutor(workers) as pool:  # most of them do little but wait for a deadline
-        return list(pool.map(outcome, [each for each in submissions if not only or each in only]))
+        return list(pool.map(outcome, submissions))

@@ -9,12 +9,14 @@ from typing import Protocol
 UNKNOWN = "unknown"
 """What a policy answers where no source tells."""
 RIGHT = 1.0
+"""The reward of an answer that is right in full."""
 VALUE = 0.4
 """Of a right value with wrong sources; sources that are right in part add up to VALUE_SOURCES."""
 VALUE_SOURCES = 0.4
 SOURCES = 0.1
 """Of right sources with a wrong value."""
 NO_ANSWER = -0.5
+"""Of an episode that ends without one."""
 
 
 def normalize(text: str) -> str:
