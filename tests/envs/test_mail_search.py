@@ -215,14 +215,14 @@ def test_random_play_is_well_formed_and_aimless() -> None:
         assert max(each.metrics["tool_calls"] for each in games) <= 8
 
 
-def test_the_novice_finds_the_mail_and_not_the_answer() -> None:
+def test_the_novice_finds_the_mail_and_takes_any_number_of_it() -> None:
     env = MailSearch(mails=32, kinds=("lookup",), hits=2, max_calls=3, filters=False)
     games = [play(env, "novice", seed) for seed in range(200)]  # type: ignore[arg-type]
     means = {name: sum(game.metrics[name] for game in games) / 200 for name in games[0].metrics}
     assert means["tool_calls"] == 1
     assert means["bad_calls"] == means["no_answer"] == 0
     assert means["sources"] > 0.8
-    assert 0.2 < means["correct"] < 0.5
+    assert 0.6 < means["correct"] < 0.8
     env = MailSearch(kinds=("hop",))
     env.reset(seed=1)
     env.calls.made, env.found = 1, []

@@ -146,7 +146,7 @@ class MailSearch(MessageEnv):
         """`expert` searches for each source, reads it, and answers right.
 
         `random` searches for words of the question, perhaps reads a mail that it finds, and answers something there.
-        `novice` searches for the names of the question, and answers something of what turns up first.
+        `novice` searches for the names of the question, and answers a number of what turns up first, else a name.
         """
         if name == "expert":
             return self._expert()
@@ -225,26 +225,25 @@ class MailSearch(MessageEnv):
         if source is None:
             return calling(ANSWER.name, text=UNKNOWN, source_ids=[])
         text = source.body if isinstance(source, Mail) else source.snippet
-        return calling(ANSWER.name, text=_something(text, rng), source_ids=[source.id])
+        return calling(ANSWER.name, text=rng.choice(rng.choice(_candidates(text))), source_ids=[source.id])
 
     def _novice(self, rng: random.Random) -> Message:
-        """Searches for the names of the question, and answers something of the first mail that turns up, and its id."""
+        """Searches for the names of the question, and answers a number of what turns up first, else a name of it."""
         if not self.calls.made and self.calls.left:
             names = re.findall(r"\b[A-Z][\w-]*", self.question.text)[1:]  # all but the question word
             return calling(SEARCH.name, keywords=" ".join(names) or UNKNOWN)
         if not self.found:
             return calling(ANSWER.name, text=UNKNOWN, source_ids=[])
-        return calling(ANSWER.name, text=_something(self.found[0].snippet, rng), source_ids=[self.found[0].id])
+        value = rng.choice(_candidates(self.found[0].snippet)[0])
+        return calling(ANSWER.name, text=value, source_ids=[self.found[0].id])
 
 
-def _something(text: str, rng: random.Random) -> str:
-    """A word of the text: as often one with a digit as one with a capital letter, where it has such."""
+def _candidates(text: str) -> list[list[str]]:
+    """Words of the text that might be a value: those with a digit, and those with a capital letter; or all, if none."""
     words = [word for each in text.split() if (word := each.strip(".,;:!?()[]…<>\"'"))]
-    kinds = [
-        [w for w in words if re.search(r"\d", w)],
-        [w for w in words if w[0].isupper() and not re.search(r"\d", w)],
-    ]
-    return rng.choice(rng.choice([kind for kind in kinds if kind] or [words or [UNKNOWN]]))
+    numbers = [word for word in words if re.search(r"\d", word)]
+    names = [word for word in words if word[0].isupper() and word not in numbers]
+    return [kind for kind in (numbers, names) if kind] or [words or [UNKNOWN]]
 
 
 def _question(task: Task, store: Store) -> Question:
