@@ -3,11 +3,14 @@
 import re
 
 ANSWER = re.compile(r"^Answer: (-?[0-9]{1,80})$", re.MULTILINE)
-TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 
 
 def read_answer(text: str) -> int | None:
-    """The number of the one line `Answer: N`. None where there is no such line, or more than one candidate."""
+    """The number of the one line `Answer: N`. None where there is no such line, or more than one candidate.
+
+    What stands before `</think>` is no candidate.
+    """
+    text = text.rpartition("</think>")[2]
     found = ANSWER.findall(text.strip())
     return int(found[0]) if len(found) == 1 and len(re.findall("answer", text, re.IGNORECASE)) == 1 else None
 
@@ -15,9 +18,12 @@ def read_answer(text: str) -> int | None:
 def tagged_answer(text: str) -> str | None:
     """What stands between the only `<answer>` and the only `</answer>`, or None.
 
+    What stands before `</think>` is no candidate.
+
     >>> tagged_answer("It is <answer> 4 </answer>."), tagged_answer("<answer>4</answer> or <answer>5</answer>")
     ('4', None)
     """
-    found = TAGGED.findall(text)
-    once = text.count("<answer>") == text.count("</answer>") == 1
-    return (found[0].strip() or None) if once and found else None
+    text = text.rpartition("</think>")[2]
+    if not text.count("<answer>") == text.count("</answer>") == 1:
+        return None
+    return text.partition("<answer>")[2].partition("</answer>")[0].strip() or None

@@ -17,20 +17,27 @@ SOURCES = 0.1
 """Of right sources with a wrong value."""
 NO_ANSWER = -0.5
 """Of an episode that ends without one."""
+MAX_LENGTH = 1000
+"""Characters of a value. It bounds the time of bringing one into normal form; a longer text is compared as it is."""
+PLAIN = str.maketrans("\u2010\u2011\u2012\u2013\u2212\u2018\u2019", "-----''")
+"""Hyphens, dashes and apostrophes as a keyboard has them."""
 
 
 def normalize(text: str) -> str:
     """The form in which answers are compared.
 
-    Unicode's NFKC, case folded, runs of white space as one space; quotes, brackets and . , ; : ! ? around the whole are
-    dropped, and so are currency signs next to a digit and commas that separate thousands.
+    Unicode's NFKC, case folded, hyphens and apostrophes plain, runs of white space as one space; quotes, brackets and
+    . , ; : ! ? around the whole are dropped, and so are currency signs before or behind a number and commas that
+    separate thousands.
 
     >>> normalize(' "$4,217." '), normalize("Room  b214"), normalize("4217 or 4218")
     ('4217', 'room b214', '4217 or 4218')
     """
-    text = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-    text = text.strip(" \"'`.,;:!?()[]<>*\u201c\u201d\u2018\u2019")
-    text = re.sub(r"[$€£¥] ?(?=\d)|(?<=\d) ?[$€£¥]", "", text)
+    if len(text) > MAX_LENGTH:
+        return text
+    text = " ".join(unicodedata.normalize("NFKC", text).casefold().translate(PLAIN).split())
+    text = text.strip(" \"'`.,;:!?()[]<>*\u201c\u201d")
+    text = re.sub(r"(?<!\d)(?<!\d )[$€£¥] ?(?=\d)|(?<=\d) ?[$€£¥](?! ?\d)", "", text)
     return re.sub(r"(?<!\d)(?<!\d,)\d{1,3}(?:,\d{3})+(?!,?\d)", lambda number: number[0].replace(",", ""), text)
 
 

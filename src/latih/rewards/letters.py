@@ -3,7 +3,9 @@
 import re
 from collections.abc import Mapping
 
-ANSWER = re.compile(r"([A-Z])\s*[.):]\s*(\S.*)")
+ANSWER = re.compile(r"\(?([A-Z])\s*[.):]\s*(\S.*)")
+MARKS = re.compile(r"([^\W_]?)[*_`]+(?=([^\W_]?))")
+"""Marks of emphasis, with the letter or digit before and behind them."""
 TIME = re.compile(r"([0-9]{1,2})(?::([0-5][0-9]))? ?([ap]) ?m")
 AROUND = " ,;:!\"'\u201c\u201d\u2018\u2019"
 
@@ -11,15 +13,15 @@ AROUND = " ,;:!\"'\u201c\u201d\u2018\u2019"
 def read_answers(text: str) -> dict[str, set[str]]:
     """The candidates for each letter, in normal form.
 
-    A line `A. value` names one, as do `A) value` and `A: value`; marks of emphasis, quotes and lists around it are
-    ignored. A line that ends in a question mark restates a question. What stands before `</think>` is no answer.
+    A line `A. value` names one, as do `A) value`, `(A) value` and `A: value`; marks of emphasis, quotes and lists
+    around it are ignored. A line that ends in a question mark restates a question. What stands before `</think>` is no answer.
 
     >>> read_answers("**A.** Colonel Mustard\\nB. 11:45 p.m.\\nC. Hall\\nC. Attic")["B"]
     {'23:45'}
     """
     found: dict[str, set[str]] = {}
     for line in text.rpartition("</think>")[2].splitlines():
-        match = ANSWER.fullmatch(re.sub(r"[*_`]", "", line).strip().lstrip("->#• \t"))
+        match = ANSWER.fullmatch(_plain(line).strip().lstrip("-+>#• \t"))
         if match and not match[2].endswith("?"):
             found.setdefault(match[1], set()).add(normal(match[2]))
     return found
@@ -28,17 +30,23 @@ def read_answers(text: str) -> dict[str, set[str]]:
 def normal(value: str) -> str:
     """A name or a time in the form that is compared.
 
-    Case, white space, full stops, quotes and punctuation around it, and a leading "the" make no difference; a time
-    is brought to 24 hours.
+    Case, white space, full stops (but decimal points), quotes, marks of emphasis and punctuation around it, and a
+    leading "the" make no difference; a time is brought to 24 hours.
 
     >>> normal('The "Drawing  room".'), normal("Mrs Peacock") == normal("Mrs. Peacock"), normal("08:00 PM")
     ('drawing room', True, '20:00')
     """
-    plain = " ".join(value.casefold().replace(".", "").split()).strip(AROUND).removeprefix("the ").strip(AROUND)
+    plain = re.sub(r"\.(?![0-9])", "", _plain(value).casefold())
+    plain = " ".join(plain.split()).strip(AROUND).removeprefix("the ").strip(AROUND)
     time = TIME.fullmatch(plain)
     if time and 1 <= int(time[1]) <= 12:
         return f"{int(time[1]) % 12 + 12 * (time[3] == 'p'):02d}:{time[2] or '00'}"
     return plain
+
+
+def _plain(text: str) -> str:
+    """Without marks of emphasis. Within a word, as in `2*3` and `snake_case`, they are none."""
+    return MARKS.sub(lambda found: found[0] if found[1] and found[2] else found[1], text)
 
 
 def grade(text: str, answers: Mapping[str, str]) -> dict[str, bool | None]:

@@ -1,0 +1,33 @@
+import time
+
+import pytest
+
+from latih.rewards.answer import read_answer, tagged_answer
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("<answer> cedar\n</answer>", "cedar"),
+        ("<think>An <answer> is wanted, oak?</think> <answer>cedar</answer>", "cedar"),
+        ("<answer>cedar</answer></think>", None),
+        ("<answer>oak</answer></think><answer>cedar</answer><answer>oak</answer>", None),
+        ("</answer>cedar<answer>", None),
+        ("<answer><answer>cedar</answer>", None),
+        ("<answer> </answer>", None),
+        ("", None),
+    ],
+)
+def test_tagged_answers(text: str, answer: str | None) -> None:
+    assert tagged_answer(text) == answer
+
+
+def test_what_was_thought_is_no_candidate() -> None:
+    assert read_answer("<think>Answer: 5, or is the answer 4?</think>\nAnswer: 4") == 4
+    assert read_answer("Answer: 4</think>") is None
+
+
+def test_tags_without_end_take_no_time() -> None:
+    start = time.perf_counter()
+    assert tagged_answer("<answer>" * 200_000) is None
+    assert time.perf_counter() - start < 2
