@@ -64,14 +64,17 @@ class World:
         """Close the env, whatever happened. Raises EnvError where that fails.
 
         Where a step hangs, another thread closes the env: a resource freed under a step's feet is better than one
-        that is never freed. A cancellation meanwhile is obeyed once the env is closed.
+        that is never freed. Cancellations meanwhile, however many, are obeyed once the env is closed.
         """
         closing = asyncio.ensure_future(self._close())
         try:
             await asyncio.shield(closing)
         except asyncio.CancelledError:
-            await asyncio.wait([closing])
-            closing.exception()  # seen: the fault stays the world's
+            while not closing.done():  # it is bounded by its own deadlines
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait([closing])
+            if not closing.cancelled():
+                closing.exception()  # seen: the fault stays the world's
             raise
 
     async def _close(self) -> None:
