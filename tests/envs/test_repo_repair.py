@@ -1,6 +1,8 @@
 import ast
 import random
+import threading
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from latih.cli.main import main
-from latih.core import ConfigError, LatihError, Message, Task, ToolCall
+from latih.core import ConfigError, LatihError, Message, SandboxError, Task, ToolCall
 from latih.core.cache import cache_folder
 from latih.data import DataSettings, read_tasks
 from latih.data.packages import read_sdist
 from latih.data.packages import test_kit as kit
 from latih.envs import messages_of, repo_repair
-from latih.envs.repo_repair import TASKS, RepoRepair
+from latih.envs.repo_repair import TASKS, RepoRepair, build
 from latih.envs.repo_repair.build import build_tasks
 from latih.envs.repo_repair.expectations import show_test, wrong_expectations
 from latih.envs.repo_repair.expert import mend
@@ -265,11 +267,42 @@ def test_bad_requests_get_one_line(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "no dial 'bug': did you mean 'bugs'?" in capsys.readouterr().err
     with pytest.raises(LatihError, match="pluggy is part of the test kit"):
         list(build_tasks(1, ["pluggy"]))
-    with pytest.raises(ConfigError, match="is no task of repo_repair"):
+    with pytest.raises(ConfigError, match=r"is no task of repo_repair: build it again \(repo: [^\n]*\)$"):
         RepoRepair().reset(seed=0, options={"task": Task(id="a", prompt="?")})
+    with pytest.raises(ConfigError, match=r"build it again \(repo\.code: Field required\)$"):
+        RepoRepair().check_task(Task(id="a", repo={}))
 
 
-@pytest.mark.slow
+def test_no_package_is_blamed_for_a_missing_sandbox(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*args: object) -> None:
+        raise SandboxError("install bubblewrap")
+
+    monkeypatch.setattr(build, "run_tests", missing)
+    with pytest.raises(SandboxError, match="install bubblewrap"):
+        list(build_tasks(1, ["shop==1.0"]))
+
+
+def test_a_package_whose_turn_comes_after_an_interruption_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "find_sdist", lambda *args: pytest.fail("it was looked for"))
+    stop = threading.Event()
+    stop.set()
+    assert list(build._candidates("a", 0, 1, print, stop)) == []
+
+
+def test_a_package_that_fails_keeps_what_those_before_it_gave(monkeypatch: pytest.MonkeyPatch) -> None:
+    def candidates(name: str, *more: object) -> Iterator[Task]:
+        if name == "unknown":
+            raise LatihError("the index has no such package")
+        yield from (Task(id=f"{name}-{i}", prompt="p") for i in range(2))
+
+    monkeypatch.setattr(build, "_candidates", candidates)
+    assert [each.id for each in build_tasks(9, ["a", "b", "a"])] == ["a-0", "b-0", "a-1", "b-1"]
+    assert [each.id for each in build_tasks(1, ["a", "b"])] == ["a-0"]
+    made = build_tasks(9, ["a", "unknown", "b"])
+    assert next(made).id == "a-0"
+    with pytest.raises(LatihError, match="no such package"):
+        next(made)
+
 
 # The bundled tasks ----------------------------------------------------------------------------------------------------
 

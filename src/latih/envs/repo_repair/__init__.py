@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from pydantic import Field, validate_call
+from pydantic import Field, ValidationError, validate_call
 
 from latih.core import ConfigError, Message, Task, ToolSchema
 from latih.data import read_tasks
@@ -59,8 +59,10 @@ def bundled() -> list[Task]:
 def _repo(task: Task) -> RepoTask:
     try:
         return RepoTask.model_validate((task.model_extra or {}).get("repo"))
-    except ValueError as exc:
-        raise ConfigError(f"task {task.id!r} is no task of repo_repair: build it again ({exc})") from exc
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        fault = f"{'.'.join(map(str, ('repo', *first['loc'])))}: {first['msg']}"
+        raise ConfigError(f"task {task.id!r} is no task of repo_repair: build it again ({fault})") from exc
 
 
 @register("repo_repair")

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from latih.core import LatihError, Task, derive_seed
+from latih.core import LatihError, SandboxError, Task, derive_seed
 from latih.data.packages import KIT, Sdist, find_sdist, read_sdist
 from latih.envs.repo_repair.expectations import Canary, function_of, show_test, wrong_expectations
 from latih.envs.repo_repair.layout import Layout, lay_out
@@ -212,18 +212,20 @@ def build_tasks(
     one that the index does not have; one whose tests are no use here is passed over, and `progress` told.
     """
     stop = threading.Event()
-    sources = [_candidates(each, seed, bugs, progress, stop) for each in packages]
+    sources = [_candidates(each, seed, bugs, progress, stop) for each in dict.fromkeys(packages)]
     made = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool, ExitStack() as first:  # its work is waiting for the sandbox
         first.callback(stop.set)  # an interruption waits for the candidates under way, and for no others
         while sources and made < count:
             asked, rest = sources[: count - made], sources[count - made :]
-            found = [(source, task) for source, task in zip(asked, pool.map(_next, asked), strict=True) if task]
-            for _, task in found:
-                made += 1
-                progress(f"{made}/{count} {task.id}")
-                yield task
-            sources = [source for source, _ in found] + rest
+            sources = []
+            for source, task in zip(asked, pool.map(_next, asked), strict=True):
+                if task is not None:
+                    made += 1
+                    progress(f"{made}/{count} {task.id}")
+                    yield task
+                    sources.append(source)
+            sources += rest
 
 
 def _next(source: Iterator[Task]) -> Task | None:
@@ -231,6 +233,8 @@ def _next(source: Iterator[Task]) -> Task | None:
 
 
 def _candidates(wanted: str, seed: int, bugs: int, progress: Progress, stop: threading.Event) -> Iterator[Task]:
+    if stop.is_set():  # before its turn came
+        return
     name, _, version = wanted.partition("==")
     if name.lower().replace("_", "-") in {each.partition("==")[0] for each in KIT}:
         raise LatihError(f"{name} is part of the test kit, which the policy can read: take another package")
@@ -239,6 +243,8 @@ def _candidates(wanted: str, seed: int, bugs: int, progress: Progress, stop: thr
     code = find_sdist(name, older) if older else tests
     try:
         package = Package(code, tests, seed)
+    except SandboxError:  # no package is to blame
+        raise
     except LatihError as exc:
         progress(str(exc))
         return
