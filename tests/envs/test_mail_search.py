@@ -368,6 +368,7 @@ def test_rows_about_a_mailbox_of_ones_own(database: Path, tmp_path: Path) -> Non
         (Task(id="a", prompt="?", answer="x", sources=["z@x"]), "task 'a': no mail 'z@x' in the mailbox"),
         (Task(id="a", prompt="?", answer="x", sources=[[]]), "task 'a' names no sources"),
         (Task(id="a", prompt="?", answer="x", sources=[None]), "task 'a': no mail None in the mailbox"),
+        (Task(id="a", prompt="?", answer="x", sources=[True]), "task 'a': no mail True in the mailbox"),
     ],
 )
 def test_bad_tasks_are_told(database: Path, task: Task, fault: str) -> None:

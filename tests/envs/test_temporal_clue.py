@@ -329,6 +329,12 @@ def test_tasks_bring_prompt_and_answers() -> None:
     for answer in (None, "Ada", {}, {"AB": "Ada"}, {"A": 5}):
         with pytest.raises(ValueError, match="task 'x' has no answers by letter"):
             env.reset(options={"task": Task(id="x", prompt="Who?", answer=answer)})
+    for name in ("", " ", "Ada\nBo", "Why not?"):
+        with pytest.raises(ValueError, match=r"task 'x': no line can answer B\."):
+            env.reset(options={"task": Task(id="x", prompt="Who?", answer={"A": "Ada", "B": name})})
+    for prompt in ("", []):
+        with pytest.raises(ValueError, match="task 'x' asks nothing"):
+            env.check_task(Task(id="x", prompt=prompt, answer={"A": "Ada"}))
 
 
 def test_a_data_set_of_puzzles(tmp_path: Path) -> None:

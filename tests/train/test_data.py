@@ -90,3 +90,42 @@ def test_mistakes_get_one_line(
     said = capsys.readouterr().err
     assert message in said
     assert len(said.splitlines()) == 1
+
+
+PICKY = """
+from latih.envs import MessageEnv
+
+
+class Picky(MessageEnv):
+    columns = ("prompt",)
+
+    def __init__(self, wanted: str = "held out"):
+        self.wanted = wanted
+
+    def check_task(self, task):
+        if task.prompt != self.wanted:
+            raise ValueError(f"{self.wanted} is wanted")
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        self.check_task(self.task)
+        return self.task.prompt, {}
+
+    def step(self, action):
+        return "", 0.0, True, False, {}
+"""
+
+
+def test_each_set_is_checked_by_the_env_that_plays_it(
+    tmp_path: Path, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "picky.py").write_text(PICKY)
+    for name, prompt in (("train", "drill"), ("eval", "held out")):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"prompt": prompt}))
+    words = ["train", f"{tmp_path / 'picky.py'}:Picky", "--dry-run", f"trainer.policy.model.path={model}"]
+    words.append("env.training.wanted=drill")
+    data = [f"data.train={tmp_path / 'train.jsonl'}", f"data.eval={tmp_path / 'eval.jsonl'}"]
+    assert main([*words, *data]) == 0, capsys.readouterr().err
+    assert "drill" in capsys.readouterr().out.partition("first prompt")[2], "training's, not evaluation's"
+    assert main([*words, *data, "env.args.wanted=drill"]) == 2
+    assert "eval.jsonl, row 0: drill is wanted" in capsys.readouterr().err

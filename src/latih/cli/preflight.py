@@ -48,7 +48,7 @@ def preflight(config: Config, events: Events) -> Preflight:
     settings = config.rollout.model_copy(update={"max_error_fraction": 1.0})
     rollouts = Rollouts(
         settings,
-        config.env.make,
+        config.env.make_training,
         config.harness.make(),
         renderer,
         probe,

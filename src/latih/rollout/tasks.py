@@ -21,9 +21,12 @@ class TaskSets:
     eval: SequenceOf[Task] = ()
 
 
-def load_tasks(settings: DataSettings, env: Env) -> TaskSets:
-    """Both data sets. Raises LatihError as `read_rows` does, and where a row stands in both."""
-    sets = TaskSets(read_rows(settings, settings.train, env), read_rows(settings, settings.eval, env))
+def load_tasks(settings: DataSettings, env: Env, evaluated: Env | None = None) -> TaskSets:
+    """Both data sets; `evaluated` is the env that plays the held-out one, where its dials differ from `env`'s.
+
+    Raises LatihError as `read_rows` does, and where a row stands in both.
+    """
+    sets = TaskSets(read_rows(settings, settings.train, env), read_rows(settings, settings.eval, evaluated or env))
     known = {_content(task): task.id for task in sets.train}
     for task in sets.eval:
         if (trained := known.get(_content(task))) is not None:

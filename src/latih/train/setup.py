@@ -67,20 +67,19 @@ def parts(config: Config, events: Events) -> Iterator[Parts]:
 
 
 def try_out(config: Config) -> TaskSets:
-    """Make the harness and the env, read the data, reset the env with a task of each set, and ask the warm start's
-    policy once, before anything long begins. The data is handed back.
+    """Make the harness and the env, as evaluated and as trained on; read the data and reset each with a task of its
+    own; ask the warm start's policy once. All before anything long begins. The data is handed back.
 
     Raises ConfigError for what is not there, LatihError where the env or the data fails.
     """
     config.harness.make()
-    config.env.make().close()
-    env, warm_start = config.env.make_training(), config.trainer.warm_start
-    bare: Any = getattr(env, "unwrapped", env)
-    with trying_out(config.env.id), closing(env):
-        tasks = load_tasks(config.data, env)
-        for each in (tasks.eval, tasks.train):
-            options = {"task": each[0]} if each else None
-            env.reset(seed=env_seed(config.seed, "warm_start", 0, 0), options=options)
+    warm_start = config.trainer.warm_start
+    with trying_out(config.env.id), closing(config.env.make()) as evaluated, closing(config.env.make_training()) as env:
+        tasks = load_tasks(config.data, env, evaluated)
+        for world, rows in ((evaluated, tasks.eval), (env, tasks.train)):
+            options = {"task": rows[0]} if rows else None
+            world.reset(seed=env_seed(config.seed, "warm_start", 0, 0), options=options)
         if warm_start is not None:
+            bare: Any = getattr(env, "unwrapped", env)
             bare.scripted(warm_start.policy, random.Random(0))
     return tasks

@@ -270,7 +270,7 @@ def _source(task: Task, named: Any, store: Store) -> int:
     if isinstance(named, str):
         number = store.find(named)
     else:
-        number = named if isinstance(named, int) and store.read(named) else None
+        number = named if isinstance(named, int) and not isinstance(named, bool) and store.read(named) else None
     if number is None:
         raise ValueError(f"task {task.id!r}: no mail {named!r} in the mailbox")
     return number

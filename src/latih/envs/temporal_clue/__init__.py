@@ -65,6 +65,7 @@ class TemporalClue(MessageEnv):
         """
         super().reset(seed=seed, options=options)
         if self.task:
+            self.check_task(self.task)
             messages = messages_of(self.task.prompt)
             self.answers, self.options = _answers(self.task), read_options(messages[-1].text)
             return messages, {}
@@ -86,8 +87,13 @@ class TemporalClue(MessageEnv):
         return f"{right} of {len(marks)} right.", right / len(marks), True, False, {"metrics": metrics}
 
     def check_task(self, task: Task) -> None:
-        """Raises ValueError where the row has no answers by letter."""
-        _answers(task)
+        """Raises ValueError where the row asks nothing, or has no answers by letter that a reply can give."""
+        if not (task.prompt and messages_of(task.prompt)[-1].text):
+            raise ValueError(f"task {task.id!r} asks nothing: give a prompt")
+        answers = _answers(task)
+        for letter, right in grade(_lines(answers), answers).items():
+            if not right:
+                raise ValueError(f"task {task.id!r}: no line can answer {letter}. {answers[letter]!r}")
 
     def scripted(self, name: str, rng: random.Random) -> str:
         """The solution (`expert`), or for each question any of the names that may answer it (`random`)."""
