@@ -14,7 +14,8 @@ def read_answers(text: str) -> dict[str, set[str]]:
     """The candidates for each letter, in normal form.
 
     A line `A. value` names one, as do `A) value`, `(A) value` and `A: value`; marks of emphasis, quotes and lists
-    around it are ignored. A line that ends in a question mark restates a question. What stands before `</think>` is no answer.
+    around it are ignored. A line that ends in a question mark restates a question. What stands before `</think>` is no
+    answer.
 
     >>> read_answers("**A.** Colonel Mustard\\nB. 11:45 p.m.\\nC. Hall\\nC. Attic")["B"]
     {'23:45'}
