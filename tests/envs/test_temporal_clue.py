@@ -87,6 +87,20 @@ sizes = st.builds(
 )
 
 
+@pytest.mark.parametrize(
+    ("size", "seed"),
+    [
+        (Size(2, 4, 2, 2, 0, 1), 43),
+        (Size(4, 2, 2, 3, 3, 0), 178),
+        (Size(4, 4, 2, 1, 0, 2), 1565003297251341187),
+        (Size(4, 4, 5, 1, 4, 0), 89),
+    ],
+)
+def test_a_world_that_no_clue_settles_is_replaced(size: Size, seed: int) -> None:
+    made = puzzle(size, seed)  # it took for ever
+    assert Solver(size, made.clues, [each.atom for each in made.questions]).unique(range(len(made.clues)))
+
+
 @settings(max_examples=8, deadline=None)
 @given(sizes, st.integers(0, 2**63 - 1))
 def test_clues_are_true_needed_and_enough(size: Size, seed: int) -> None:

@@ -27,6 +27,8 @@ QUESTIONS = {
     "why": "What was the murderer's motive?",
 }
 LETTERS = "ABCDEFGHIJ"
+ROUNDS = 6
+"""Times that the witness goes on, as long as the clues so far leave several answers; most puzzles need one or two."""
 CACHED = 1024
 """Puzzles kept: the members of a group share theirs, and the passes of an evaluation."""
 
@@ -91,23 +93,30 @@ def puzzle(size: Size, seed: int) -> Puzzle:
 @functools.lru_cache(maxsize=CACHED)
 def _make(size: Size, seed: int) -> Puzzle:
     rng = random.Random(seed)
+    while True:
+        if (made := _tell(size, rng)) is not None:
+            return made
+
+
+def _tell(size: Size, rng: random.Random) -> Puzzle | None:
+    """A puzzle about a new world. None where its witness does not come to the point, as in one world of a hundred."""
     world, names = draw(size, rng), cast(size, rng)
     questions = _questions(names, world, rng)
     stated = [Clue(names.state(each.atom), (((each.atom, True),),)) for each in questions]
     given = rng.sample(stated, min(size.direct, len(stated)))
     witness, clues = Witness(names, world, rng), dict.fromkeys(given)
     told = 6 * (size.suspects + size.weapons) + 2 * (size.suspects + size.weapons + 1) * size.times
-    while True:
+    for _ in range(ROUNDS):
         for _ in range(told):
             clue = witness.say()
             if clue and clue not in stated:
                 clues[clue] = None
         solver = Solver(size, list(clues), [each.atom for each in questions])
         if solver.unique(range(len(clues))):
-            break
-    chosen = _needed(solver, len(given), len(clues))
-    rng.shuffle(chosen)
-    return Puzzle(names, world, [solver.clues[each] for each in chosen], questions)
+            chosen = _needed(solver, len(given), len(clues))
+            rng.shuffle(chosen)
+            return Puzzle(names, world, [solver.clues[each] for each in chosen], questions)
+    return None
 
 
 def _needed(solver: Solver, given: int, count: int) -> list[int]:
