@@ -61,7 +61,7 @@ def test_train_resume_and_eval(tmp_path: Path, quick: list[str], capsys: Capture
     assert "step-000003" in capsys.readouterr().out
     [made] = (run.folder / "evaluations" / "by-hand").iterdir()
     result = json.loads((made / "eval.json").read_text())
-    assert (result["episodes"], result["sampling"]["temperature"], result["sampling"]["max_tokens"]) == (5, 0.5, 8)
+    assert (result["episodes"], result["sampling"]["temperature"], result["sampling"]["max_tokens"]) == (5, 0.5, 2)
     assert result["harness"] == run.config["harness"] == {"id": "chat_loop", "args": {"window": 0}}
     assert result["env_args"] == run.config["env"]["args"]
     assert len(read_trajectories(made / "episodes.parquet")) == 5
@@ -111,7 +111,7 @@ def test_another_env_is_played_as_its_own_recipe_says(tmp_path: Path, quick: lis
     assert main(["train", "tic_tac_toe", *quick, "trainer.steps=0"]) == 0
     source = find_source(tmp_path / "runs" / "r")
     same, other = (eval_config(source, env, []) for env in ("tic_tac_toe", "arithmetic_tool"))
-    assert (same.harness.args, same.rollout.sampling.max_tokens) == ({"window": 0}, 8)
+    assert (same.harness.args, same.rollout.sampling.max_tokens) == ({"window": 0}, 2)
     assert (other.env.id, other.harness.args, other.rollout.sampling.max_tokens) == ("arithmetic_tool", {}, 128)
     assert other.trainer == same.trainer
     for env in ("latih/TicTacToe-v0", "latih.envs.tic_tac_toe:TicTacToe"):  # other names of the run's own env
