@@ -12,7 +12,6 @@ from gymnasium.utils.env_checker import check_env
 from latih.core import ConfigError, GraderError
 from latih.envs import describe, find, make
 from latih.envs.reasoning_gym import ReasoningGym, create, excluded, names
-from latih.rewards.answer import tagged_answer
 from tests.envs.playing import play
 
 pytest.importorskip("reasoning_gym", reason="the extra latih[reasoning-gym] is not installed")
@@ -97,24 +96,6 @@ def test_exploitable_tasks_pay_for_nonsense_and_can_be_had_all_the_same() -> Non
     cheated = env("game_of_life_halting", exploitable=True)
     cheated.reset(seed=1)
     assert cheated.step("<answer>A or B or C</answer>")[1] == 1.0
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("<answer>4</answer>", "4"),
-        ("I think\n<answer>\n1 2\n3 4\n</answer>.", "1 2\n3 4"),
-        ("<answer>4</answer><answer>4</answer>", None),
-        ("<answer><answer>4</answer>", None),
-        ("<answer>4</answer></answer>", None),
-        ("</answer>4<answer>", None),
-        ("<answer>4", None),
-        ("<answer> </answer>", None),
-        ("4", None),
-    ],
-)
-def test_an_answer_stands_once_between_its_tags(text: str, answer: str | None) -> None:
-    assert tagged_answer(text) == answer
 
 
 def test_dials_shape_the_puzzle() -> None:
