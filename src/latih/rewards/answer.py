@@ -5,12 +5,21 @@ import re
 ANSWER = re.compile(r"^Answer: (-?[0-9]{1,80})$", re.MULTILINE)
 
 
+def without_thoughts(text: str) -> str:
+    """What a reply says: all that stands before the last `</think>` is no part of it.
+
+    >>> without_thoughts("<think>4, or 5?</think>It is 5.")
+    'It is 5.'
+    """
+    return text.rpartition("</think>")[2]
+
+
 def read_answer(text: str) -> int | None:
     """The number of the one line `Answer: N`. None where there is no such line, or more than one candidate.
 
     What stands before `</think>` is no candidate.
     """
-    text = text.rpartition("</think>")[2]
+    text = without_thoughts(text)
     found = ANSWER.findall(text.strip())
     return int(found[0]) if len(found) == 1 and len(re.findall("answer", text, re.IGNORECASE)) == 1 else None
 
@@ -23,7 +32,7 @@ def tagged_answer(text: str) -> str | None:
     >>> tagged_answer("It is <answer> 4 </answer>."), tagged_answer("<answer>4</answer> or <answer>5</answer>")
     ('4', None)
     """
-    text = text.rpartition("</think>")[2]
+    text = without_thoughts(text)
     if not text.count("<answer>") == text.count("</answer>") == 1:
         return None
     return text.partition("<answer>")[2].partition("</answer>")[0].strip() or None

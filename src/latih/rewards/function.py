@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from latih.core import SandboxError
+from latih.rewards.answer import without_thoughts
 from latih.rewards.caller import pack
 from latih.rewards.values import matches
 from latih.sandbox import Limits, Result, run
@@ -51,7 +52,7 @@ def code_of(reply: str) -> str | None:
     >>> code_of("Here:\\n```python\\ndef f(): pass\\n```")
     'def f(): pass\\n'
     """
-    reply = reply.rpartition("</think>")[2]
+    reply = without_thoughts(reply)
     blocks = re.findall(r"^```[^\n`]*\n(.*?)^```", reply, re.MULTILINE | re.DOTALL)
     if len(blocks) > 1:
         return None

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Mapping
 
+from latih.rewards.answer import without_thoughts
+
 ANSWER = re.compile(r"\(?([A-Z])\s*[.):]\s*(\S.*)")
 MARKS = re.compile(r"([^\W_]?)[*_`]+(?=([^\W_]?))")
 """Marks of emphasis, with the letter or digit before and behind them."""
@@ -21,7 +23,7 @@ def read_answers(text: str) -> dict[str, set[str]]:
     {'23:45'}
     """
     found: dict[str, set[str]] = {}
-    for line in text.rpartition("</think>")[2].splitlines():
+    for line in without_thoughts(text).splitlines():
         match = ANSWER.fullmatch(_plain(line).strip().lstrip("-+>#• \t"))
         if match and not match[2].endswith("?"):
             found.setdefault(match[1], set()).add(normal(match[2]))

@@ -24,6 +24,8 @@ import re
 from fractions import Fraction
 from math import gcd
 
+from latih.rewards.answer import without_thoughts
+
 MAX_LENGTH = 200
 """Characters of a value. It bounds the time of reading one."""
 
@@ -99,7 +101,7 @@ def final_number(text: str) -> Fraction | None:
     >>> final_number("Answer: 72 or 73") is final_number("#### 72\nAnswer: 72") is None
     True
     """
-    text = text.rpartition("</think>")[2]
+    text = without_thoughts(text)
     found = [line[mark.end() :] for line in text.splitlines() if (mark := _MARK.search(line))]
     return read_number((found or [text])[0]) if len(found) <= 1 else None
 
