@@ -162,7 +162,7 @@ def test_a_failed_conversion_leaves_nothing(gguf, cache, monkeypatch):
 
 
 def test_what_a_killed_process_left_is_swept_when_old(gguf, cache):
-    old, young = cache / "models" / ".making-old", cache / "models" / ".making-young"
+    old, young = cache / "models" / ".tmp-old", cache / "models" / ".tmp-young"
     for each in (old, young):
         (each / "m").mkdir(parents=True)
     os.utime(old, (time.time() - 2 * source.STALE,) * 2)

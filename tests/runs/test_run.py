@@ -86,7 +86,8 @@ def test_opening_to_write_clears_leftovers(tmp_path: Path) -> None:
     half = tmp_path / "r" / "checkpoints" / ".tmp-step-000002"
     half.mkdir()
     (half / "w").write_text("half")
-    (tmp_path / "r" / "trajectories" / ".step-000002.parquet.7.tmp").write_text("half")
+    (tmp_path / "r" / "trajectories" / ".tmp-7").mkdir()
+    (tmp_path / "r" / "trajectories" / ".tmp-7" / "step-000002.parquet").write_text("half")
     with Run.open("r", tmp_path, write=True) as again:
         assert sorted(each.name for each in again.folder.rglob("*") if "tmp" in each.name) == []
         assert again.checkpoints().steps() == [1]

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from latih.core.files import writing
 from latih.evaluation import EvalResult
-from latih.runs import writing
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -3,6 +3,9 @@
 import os
 from pathlib import Path
 
+CACHE_HINT = "LATIH_CACHE names another place"
+"""What to do where the cache folder cannot be written."""
+
 
 def cache_folder() -> Path:
     """$LATIH_CACHE, else $XDG_CACHE_HOME/latih, else ~/.cache/latih. It need not exist yet."""

@@ -4,17 +4,18 @@ pip asks an sdist for its metadata, which runs the package's build code as insta
 known, pip checks it before anything is run.
 """
 
-import contextlib
 import hashlib
 import io
 import re
+import shutil
 import tarfile
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from latih.core.cache import cache_folder
+from latih.core.cache import CACHE_HINT, cache_folder
 from latih.core.errors import LatihError
+from latih.core.files import whole_file, whole_folder, writing
 from latih.core.pip import run_pip
 from latih.core.schema import Record
 
@@ -89,19 +90,11 @@ def test_kit() -> Path:
     folder = home / hashlib.sha256(wanted.encode()).hexdigest()[:12]
     if folder.is_dir():
         return folder
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".making-", dir=home, ignore_cleanup_errors=True) as temporary:
-            whole = Path(temporary) / "kit"
-            options = ["install", "--only-binary=:all:", f"--target={whole}"]
-            _pip("the test kit (pytest)", options, wanted, Path(temporary))
-            for each in (whole, *whole.rglob("*")):  # the sandbox reads it as another user
-                each.chmod(0o755 if each.is_dir() else 0o644)
-            # another process may have been faster: its folder is as good as ours
-            with contextlib.suppress(OSError):
-                whole.rename(folder)
-    except OSError as exc:
-        raise LatihError(f"cannot write the test kit to {home}: {exc}; LATIH_CACHE names another place") from exc
+    with writing("the test kit", home, CACHE_HINT), whole_folder(folder) as whole:
+        options = ["install", "--only-binary=:all:", f"--target={whole}"]
+        _pip("the test kit (pytest)", options, wanted, whole.parent)
+        for each in (whole, *whole.rglob("*")):  # the sandbox reads it as another user
+            each.chmod(0o755 if each.is_dir() else 0o644)
     return folder
 
 
@@ -118,13 +111,8 @@ def _place(sdist: Sdist) -> Path:
 
 
 def _keep(file: Path, place: Path) -> None:
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=place.parent, prefix=".", delete=False) as temporary:
-            temporary.write(file.read_bytes())
-        Path(temporary.name).replace(place)
-    except OSError as exc:
-        raise LatihError(f"cannot write {place}: {exc}; LATIH_CACHE names another place") from exc
+    with writing(place.name, place.parent, CACHE_HINT), whole_file(place) as temporary:
+        shutil.copyfile(file, temporary)
 
 
 def _download(wanted: str, folder: Path) -> Path:

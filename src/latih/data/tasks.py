@@ -9,8 +9,9 @@ from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
 
 from latih.core import LatihError, Task, nearest
-from latih.data.files import to_json, whole_file
+from latih.core.files import whole_file, writing
 from latih.data.sources import find_files
+from latih.data.to_json import to_json
 
 
 def read_tasks(
@@ -52,7 +53,8 @@ def _renamed(where: str, row: Any, names: Mapping[str, str]) -> Any:
 
 def write_tasks(path: str | Path, tasks: Iterable[Task]) -> None:
     """Write a `.parquet`, or JSON lines, whole or not at all. Raises LatihError."""
-    if Path(path).suffix == ".parquet":
+    path = Path(path)
+    if path.suffix == ".parquet":
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -60,10 +62,10 @@ def write_tasks(path: str | Path, tasks: Iterable[Task]) -> None:
             table = pa.Table.from_pylist([to_jsonable_python(task.model_dump()) for task in tasks])
         except pa.ArrowException as exc:
             raise LatihError(f"cannot write {path}: columns of mixed types ({exc}); write .jsonl") from exc
-        with whole_file(Path(path)) as temporary:
+        with writing(path.name, path.parent), whole_file(path) as temporary:
             pq.write_table(table, temporary, compression="zstd")
         return
-    with whole_file(Path(path)) as temporary:
+    with writing(path.name, path.parent), whole_file(path) as temporary:
         temporary.write_text("".join(to_json(task.model_dump()) + "\n" for task in tasks), encoding="utf-8")
 
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from latih.core import LatihError, Trajectory
-from latih.data.files import to_json, whole_file
+from latih.core.files import whole_file, writing
+from latih.data.to_json import to_json
 
 VERSION = 1
 KEY = b"latih.trajectories"
@@ -62,7 +63,7 @@ def write_trajectories(path: str | Path, trajectories: Iterable[Trajectory]) -> 
         table = pa.Table.from_pylist([_row(each) for each in trajectories], schema=SCHEMA)
     except (pa.ArrowException, OverflowError, UnicodeEncodeError) as exc:
         raise LatihError(f"cannot write {path}: a value does not fit: {exc}") from exc
-    with whole_file(path) as temporary:
+    with writing(path.name, path.parent), whole_file(path) as temporary:
         pq.write_table(table, temporary, compression="zstd")
 
 

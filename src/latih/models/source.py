@@ -16,8 +16,9 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from latih.core.cache import cache_folder
+from latih.core.cache import CACHE_HINT, cache_folder
 from latih.core.errors import ModelError
+from latih.core.files import TEMPORARY, whole_folder
 from latih.core.pip import run_pip
 from latih.core.registry import nearest
 from latih.models.gguf import Progress, convert_gguf, silent
@@ -119,28 +120,20 @@ def _cached(name: str, make: Callable[[Path], None], progress: Progress) -> Path
     folder = home / name
     if folder.is_dir():
         return _check_converted(folder, progress)
+    _sweep(home)
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        _sweep(home)
-        with tempfile.TemporaryDirectory(prefix=".making-", dir=home, ignore_cleanup_errors=True) as temporary:
-            whole = Path(temporary) / name
-            whole.mkdir()
+        with whole_folder(folder) as whole:
             make(whole)
             digests = {file.name: _sha256(file) for file in sorted(whole.iterdir())}
             (whole / MARKER).write_text(json.dumps(digests, indent=2) + "\n")
-            # another process may have been faster: its folder is as good as ours
-            with contextlib.suppress(OSError):
-                whole.rename(folder)
     except (OSError, SafetensorError) as exc:
-        raise ModelError(f"cannot write the model to {home}: {_line(exc)}; LATIH_CACHE names another place") from exc
-    if not folder.is_dir():
-        raise ModelError(f"cannot write the model to {folder}; LATIH_CACHE names another place")
+        raise ModelError(f"cannot write the model to {home}: {_line(exc)}; {CACHE_HINT}") from exc
     return folder
 
 
 def _sweep(home: Path) -> None:
     """Remove what killed processes left half made."""
-    for left in home.glob(".making-*"):
+    for left in home.glob(TEMPORARY + "*"):
         with contextlib.suppress(FileNotFoundError):  # its owner may be finishing just now
             if time.time() - left.stat().st_mtime > STALE:
                 shutil.rmtree(left, ignore_errors=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from latih.core import ConfigError, Env, LatihError, Task
 from latih.data import DataSettings, read_tasks
-from latih.data.files import to_json
+from latih.data.to_json import to_json
 from latih.envs import EnvSettings
 from latih.rollout.plan import env_seed
 

@@ -1,7 +1,6 @@
-"""Runs: the folder of a training, its checkpoints, and writes that survive a crash."""
+"""Runs: the folder of a training, its checkpoints, and what survives a crash."""
 
 from latih.runs.checkpoints import Checkpoints, read_marker, step_name
-from latih.runs.files import writing
 from latih.runs.interrupt import deferred_interrupt
 from latih.runs.run import Run, find_run
 from latih.runs.settings import RunSettings
@@ -14,5 +13,4 @@ __all__ = [
     "find_run",
     "read_marker",
     "step_name",
-    "writing",
 ]

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from latih.core import LatihError, nearest
-from latih.runs.files import TEMPORARY, fsync, fsync_tree, is_full, sweep, write_text, writing
+from latih.core.files import TEMPORARY, fsync, is_full, writing
+from latih.runs.files import fsync_tree, sweep, write_text
 from latih.runs.interrupt import deferred_interrupt
 from latih.runs.metrics import read_metrics
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TextIO
 
 from latih.core import LatihError
-from latih.runs.files import writing
+from latih.core.files import writing
 
 try:
     import fcntl

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from latih.runs.files import write_text, writing
+from latih.core.files import writing
+from latih.runs.files import write_text
 
 Row = dict[str, Any]
 

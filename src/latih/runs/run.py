@@ -9,8 +9,9 @@ from typing import Any
 import yaml
 
 from latih.core import ConfigError, LatihError, nearest
+from latih.core.files import writing
 from latih.runs.checkpoints import Checkpoints
-from latih.runs.files import sweep, write_text, writing
+from latih.runs.files import sweep, write_text
 from latih.runs.lock import RunLock
 from latih.runs.metrics import Row, cut_metrics, read_metrics
 from latih.runs.settings import RunSettings

@@ -2,12 +2,12 @@
 
 import contextlib
 import sqlite3
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from latih.core import ConfigError
+from latih.core.files import whole_file
 from latih.envs.mail_search.questions import Mail
 
 MAX_WORDS = 16
@@ -64,15 +64,10 @@ def write(path: Path, mails: Iterable[Mail]) -> None:
     Raises ConfigError where the file system refuses.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
-            temporary = Path(folder) / "mail.sqlite"
-            with contextlib.closing(sqlite3.connect(temporary)) as connection:
-                connection.execute("PRAGMA journal_mode = OFF")  # a file that breaks is thrown away
-                connection.execute("PRAGMA synchronous = OFF")
-                fill(connection, mails)
-                connection.execute("PRAGMA synchronous = FULL")
-            temporary.replace(path)
+        with whole_file(path) as temporary, contextlib.closing(sqlite3.connect(temporary)) as connection:
+            connection.execute("PRAGMA journal_mode = OFF")  # a file that breaks is thrown away
+            connection.execute("PRAGMA synchronous = OFF")
+            fill(connection, mails)
     except (OSError, sqlite3.OperationalError) as exc:
         raise ConfigError(f"cannot write {path}: {exc}") from exc
 

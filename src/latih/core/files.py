@@ -1,0 +1,91 @@
+"""Files and folders that are whole or absent, and one line where the disk is full."""
+
+import contextlib
+import errno
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from latih.core.errors import LatihError
+
+TEMPORARY = ".tmp-"
+"""Prefix of names that are being written; whatever still carries it after a crash is rubbish."""
+
+
+def is_full(exc: BaseException) -> bool:
+    """Whether an exception, or one that caused it, says that the disk is full.
+
+    Libraries written in other languages (safetensors, torch) wrap the system's error in their own types, so its text
+    is looked at too.
+    """
+    seen: BaseException | None = exc
+    while seen is not None:
+        if isinstance(seen, OSError) and seen.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        if any(sign in str(seen) for sign in ("No space left on device", "os error 28", "Disk quota exceeded")):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
+
+
+@contextlib.contextmanager
+def writing(what: str, where: Path, hint: str = "") -> Iterator[None]:
+    """Turn a full disk or a folder that may not be written into a LatihError that says so in one line.
+
+    `hint` says what else than mending the place may be done.
+    """
+    hint = hint and f"; {hint}"
+    try:
+        yield
+    except LatihError:
+        raise
+    except Exception as exc:
+        if is_full(exc):
+            raise LatihError(f"the disk is full: cannot write {what} to {where}; free some space there{hint}") from exc
+        if isinstance(exc, OSError):
+            raise LatihError(f"cannot write {what} to {where}: {exc.strerror or exc}{hint}") from exc
+        raise
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Give a temporary path on the same disk: its file takes the place of `path` when the block ends.
+
+    Where the block raises, `path` is as it was. Several may write the same one at a time; the last stays. Raises
+    OSError.
+    """
+    with _beside(path) as temporary:
+        yield temporary
+        fsync(temporary)
+        temporary.replace(path)
+    fsync(path.parent)
+
+
+@contextlib.contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """Give an empty temporary folder, renamed to `path` when the block ends: for what is made once.
+
+    Where another has made `path` meanwhile, that one stays. Raises OSError.
+    """
+    with _beside(path) as temporary:
+        temporary.mkdir()
+        yield temporary
+        with contextlib.suppress(OSError) if path.is_dir() else contextlib.nullcontext():
+            temporary.rename(path)
+
+
+def fsync(path: Path) -> None:
+    """Wait until a file, or the entries of a folder, are on the disk. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=path.parent, ignore_cleanup_errors=True) as home:
+        yield Path(home) / path.name

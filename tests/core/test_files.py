@@ -1,0 +1,43 @@
+import contextlib
+import errno
+from pathlib import Path
+
+import pytest
+
+from latih.core import LatihError
+from latih.core.files import whole_file, whole_folder, writing
+
+
+def test_a_file_is_new_or_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "file"
+    with whole_file(path) as temporary:
+        temporary.write_text("one")
+        assert not path.exists()
+    with contextlib.suppress(RuntimeError), whole_file(path) as temporary:
+        temporary.write_text("half")
+        raise RuntimeError
+    assert path.read_text() == "one"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_of_two_that_make_a_folder_the_first_stays(tmp_path: Path) -> None:
+    path = tmp_path / "folder"
+    with whole_folder(path) as slow:
+        (slow / "file").write_text("slow")
+        with whole_folder(path) as fast:
+            (fast / "file").write_text("fast")
+    assert (path / "file").read_text() == "fast"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@writing("x", Path("there"), "hint")
+def full() -> None:
+    try:
+        raise OSError(errno.ENOSPC, "full")
+    except OSError as exc:
+        raise ValueError("wrapped") from exc
+
+
+def test_a_full_disk_is_one_line_however_it_is_wrapped() -> None:
+    with pytest.raises(LatihError, match=r"^the disk is full: cannot write x to there; free some space there; hint$"):
+        full()
