@@ -39,3 +39,8 @@ def test_tags_without_end_take_no_time() -> None:
     start = time.perf_counter()
     assert tagged_answer("<answer>" * 200_000) is None
     assert time.perf_counter() - start < 2
+
+
+def test_a_thought_left_open_answers_nothing() -> None:
+    assert read_answer("<think>It may be 5.\nAnswer: 5") is None
+    assert read_answer("<think>6?</think>\nAnswer: 4\n<think>or") == 4

@@ -6,6 +6,7 @@ that the caller passes in (causal over segments when learning, the cache of the 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -77,6 +78,11 @@ class Decoder:
     def projections(self) -> Iterator[Projection]:
         """Every linear layer, in order."""
         return (each for layer in self.layers for each in layer.projections)
+
+    @cached_property
+    def back_head(self) -> Tensor:
+        """The head in the type of the layers, for gradients; made where something first learns."""
+        return self.head.to(self.dtype)
 
     def forward(self, ids_N: Tensor, positions_N: Tensor, attention: Attention) -> Tensor:
         """Hidden states after the last norm, float32. [N, hidden]"""

@@ -107,8 +107,9 @@ class Policy:
         self, hidden_MD: Tensor, targets_M: Tensor, temperature: float = 1.0, entropy_gradient: bool = False
     ) -> tuple[Tensor, Tensor]:
         """Log probabilities of the targets and entropies, in nats; see `latih.models.logprobs`. ([M], [M])"""
-        head, packed = self.decoder.head, self.decoder.packed_head
-        return token_logprobs(hidden_MD, head, packed, targets_M, temperature, entropy_gradient)
+        decoder = self.decoder
+        heads = decoder.head, decoder.packed_head, decoder.back_head
+        return token_logprobs(hidden_MD, *heads, targets_M, temperature, entropy_gradient)
 
     def refresh(self, version: int) -> None:
         """Rebuild the effective weights from the masters; they are now those of optimizer step `version`."""

@@ -6,12 +6,14 @@ ANSWER = re.compile(r"^Answer: (-?[0-9]{1,80})$", re.MULTILINE)
 
 
 def without_thoughts(text: str) -> str:
-    """What a reply says: all that stands before the last `</think>` is no part of it.
+    """What a reply says: all before the last `</think>` is no part of it, nor what follows a `<think>` left open.
 
     >>> without_thoughts("<think>4, or 5?</think>It is 5.")
     'It is 5.'
+    >>> without_thoughts("<think>4, or 5? It may be 5, if")
+    ''
     """
-    return text.rpartition("</think>")[2]
+    return text.rpartition("</think>")[2].partition("<think>")[0]
 
 
 def read_answer(text: str) -> int | None:
