@@ -60,9 +60,12 @@ def test_envs_that_take_no_tasks_say_so(tmp_path: Path) -> None:
 
 def test_a_row_of_both_sets_is_refused(tmp_path: Path) -> None:
     train = write(tmp_path / "a.jsonl", {"prompt": "1+1"}, {"prompt": "2+2", "id": "t"})
-    held_out = write(tmp_path / "b.jsonl", {"prompt": "3+3"}, {"prompt": "2+2", "id": "e"})
+    rows = write(tmp_path / "b.jsonl", {"prompt": "3+3"}, {"prompt": "2+2", "id": "e"})
+    settings = DataSettings(train=train, eval=rows)
     with pytest.raises(LatihError, match=r"row e of data\.eval is row t of data\.train"):
-        load_tasks(DataSettings(train=train, eval=held_out), make("arithmetic_tool"))
+        load_tasks(settings, make("arithmetic_tool"))
+    with pytest.raises(LatihError, match=r"row e of data\.eval is row t of data\.train"):
+        held_out(settings, EnvSettings(id="arithmetic_tool"), 0)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Tasks from the data sets that the settings name, checked by the env that is to play them."""
 
-import contextlib
 from collections.abc import Iterator
 from collections.abc import Sequence as SequenceOf
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,10 +37,10 @@ def load_tasks(settings: DataSettings, env: Env, evaluated: Env | None = None) -
 def held_out(settings: DataSettings, env: EnvSettings, seed: int) -> list[Task]:
     """The rows to evaluate on; none where the env makes up its own tasks. The env is reset once, with the first.
 
-    Raises LatihError as `read_rows` does, and where the env lacks what it needs: once, and not in every episode.
+    Raises LatihError as `load_tasks` does, and where the env lacks what it needs: once, and not in every episode.
     """
-    with trying_out(env.id), contextlib.closing(env.make()) as world:
-        tasks = read_rows(settings, settings.eval, world)
+    with trying_out(env.id), closing(env.make()) as world, closing(env.make_training()) as trained:
+        tasks = list(load_tasks(settings, trained, world).eval)
         world.reset(seed=env_seed(seed, "eval", 0, 0), options={"task": tasks[0]} if tasks else None)
     return tasks
 
@@ -67,7 +67,7 @@ def read_rows(settings: DataSettings, source: str | None, env: Env) -> list[Task
     return tasks
 
 
-@contextlib.contextmanager
+@contextmanager
 def trying_out(env: str) -> Iterator[None]:
     """For what is asked of an env before its first episode: whatever it raises becomes a LatihError of one line."""
     try:
