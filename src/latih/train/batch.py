@@ -151,7 +151,7 @@ def _group_rows(
 ) -> list[Row]:
     values = [token_rewards(*pair) for pair in zip(trajectories, rewards, strict=True)]
     # Without contrast the advantage is 0 by definition; the estimators would leave rounding dust, or divide by 0.
-    scores = estimate(values) if estimate else [[0.0] * len(each) for each in values]
+    scores = estimate(values, trajectories) if estimate else [[0.0] * len(each) for each in values]
     rows = []
     for i, trajectory in enumerate(trajectories):
         start = 0

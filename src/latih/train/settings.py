@@ -16,7 +16,7 @@ class AlgorithmSettings(Record):
     """Advantage x ratio level x surrogate x aggregation, and what counts."""
 
     advantage: str = "mean"
-    """How returns become advantages: mean, grpo, rloo."""
+    """How returns become advantages: mean, grpo, rloo, anchor."""
     ratio: str = "token"
     """Over what the ratio of new to old policy is taken: token, sequence."""
     surrogate: str = "clip"
