@@ -104,7 +104,7 @@ def test_a_run_is_evaluated_by_its_own_harness(tmp_path: Path, quick: list[str],
     for each in read_trajectories(made / "episodes.parquet"):
         for sequence in each.sequences:
             assert [message.role for message in sequence.messages] == ["user", "assistant"]
-            assert sequence.messages[0].text.startswith("You:\nFoe:")  # and the run's own dials
+            assert sequence.messages[0].text.count("-") in (2, 3, 4)  # and the run's own dials: O has moved
 
 
 def test_another_env_is_played_as_its_own_recipe_says(tmp_path: Path, quick: list[str]) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from latih.core import Message, ToolCall
 from latih.envs import message_of
-from latih.envs.tic_tac_toe import LINES, SYSTEM, TicTacToe, best_moves, render, value, winner
+from latih.envs.tic_tac_toe import LINES, SYSTEM, SYSTEM_LINES, TicTacToe, best_moves, render, value, winner
 from tests.envs.playing import episodes_in_other_processes, play
 
 ROOT = Path(__file__).parents[2]
@@ -188,6 +188,23 @@ def test_rendering() -> None:
     assert render("XOXXOOOXX", "X", True) == "You:13489\nFoe:2567\nFree:"
     assert render(board, "O", False) == "You are O.\nX . O\n. X .\n. . ."
     assert render("." * 9, "X", False) == "You are X.\n. . .\n. . .\n. . ."
+
+
+def test_lines_hold_their_marks_and_their_free_squares() -> None:
+    board = "X.O.X...."
+    assert render(board, "X", False, lines=True) == "Lines: +-2 +46 789 +47 +28 -69 ++9 +-7"
+    assert render(board, "O", False, lines=True) == "Lines: +-2 -46 789 -47 -28 +69 --9 +-7"
+    assert render(board, "X", True, lines=True).splitlines()[1] == "Free:246789"
+    # the full ones (top and bottom row, both outer columns) are left out
+    assert render("XOXX.OOXO", "X", False, lines=True) == "Lines: +-5 +-5 +-5 +-5"
+
+
+def test_what_lines_show_is_what_can_be_played() -> None:
+    messages, _ = TicTacToe(lines=True, list_empty=False, side="o").reset(seed=1)
+    assert messages[0].text == SYSTEM_LINES
+    game = play(TicTacToe(lines=True, list_empty=False), "random", 3)
+    for shown, reply in zip(game.messages[1::2], game.messages[2::2], strict=True):
+        assert reply.text in set(shown.text) & set("123456789")
 
 
 def test_the_rules_name_the_lines() -> None:

@@ -12,6 +12,7 @@ from latih.envs.registry import register
 from latih.envs.spaces import Item, text_of
 
 SYSTEM = "Tic-tac-toe on squares 1-9. Reply with one free square. Lines: 123 456 789 147 258 369 159 357."
+SYSTEM_LINES = "Tic-tac-toe on squares 1-9, line by line: + you, - foe. Reply with one free square."
 """Short, as all that the policy reads: every token is paid for in every prompt."""
 EMPTY = "."
 LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
@@ -60,22 +61,40 @@ def best_moves(board: str) -> list[int]:
     return [square for square in moves if values[square] == max(values.values())]
 
 
-def render(board: str, side: str, list_empty: bool) -> str:
+def system(lines: bool) -> Message:
+    """What stands above every position."""
+    return Message(role="system", content=SYSTEM_LINES if lines else SYSTEM)
+
+
+def render(board: str, side: str, list_empty: bool, lines: bool = False) -> str:
     """What the policy, whose mark is `side`, sees when it is to move.
 
-    With `list_empty`: who holds which squares, and which are free; without: the board drawn in three rows.
+    With `list_empty`: who holds which squares, and which are free; without: the board drawn in three rows. With
+    `lines`: instead of either, the lines that have a free square: the marks in each, then the numbers of the free ones.
 
     >>> print(render("X.O.X....", "X", True))
     You:15
     Foe:3
     Free:246789
+    >>> render("X.O.X....", "X", False, lines=True)
+    'Lines: +-2 +46 789 +47 +28 -69 ++9 +-7'
     """
+    if lines:
+        free = "\nFree:" + "".join(str(i + 1) for i in empty_squares(board))
+        return "Lines:" + "".join(_line(board, side, line) for line in LINES) + (free if list_empty else "")
     if list_empty:
         held = {"You": side, "Foe": "O" if side == "X" else "X", "Free": EMPTY}
         return "\n".join(
             f"{who}:" + "".join(str(i + 1) for i in range(9) if board[i] == mark) for who, mark in held.items()
         )
     return "\n".join((f"You are {side}.", *(" ".join(board[start : start + 3]) for start in (0, 3, 6))))
+
+
+def _line(board: str, side: str, line: tuple[int, ...]) -> str:
+    """A space, the marks of a line, and the numbers of its free squares; nothing of a line that is full."""
+    free = [str(i + 1) for i in line if board[i] == EMPTY]
+    marks = sorted("+-"[board[i] != side] for i in line if board[i] != EMPTY)
+    return " " + "".join(marks + free) if free else ""
 
 
 @register("tic_tac_toe")
@@ -100,6 +119,7 @@ class TicTacToe(MessageEnv):
         side: Literal["random", "x", "o"] = "random",
         opponent: Literal["random", "minimax"] = "random",
         list_empty: bool = True,
+        lines: bool = False,
         opening: Annotated[int, Field(ge=0, le=6)] = 0,
         reward_win: float = 1.0,
         reward_draw: float = 0.0,
@@ -111,12 +131,15 @@ class TicTacToe(MessageEnv):
         side: the policy's side, drawn from the seed by default; X moves first.
         opponent: `random` plays a uniform legal move, `minimax` a uniform one among the perfect moves.
         list_empty: the observation lists the squares of both sides and the empty ones; otherwise it draws the board.
+        lines: the observation writes every line that has a free square, instead of the squares of both sides or the
+            board: its marks, + for the policy's and - for the opponent's, then the numbers of its free squares.
         opening: up to so many random moves (their number drawn uniformly, 0 included) are made before the game
             starts, drawn again where they would end it or leave the policy no turn.
         """
         self.side = side
         self.opponent = opponent
         self.list_empty = list_empty
+        self.lines = lines
         self.opening = opening
         self.rewards = {"win": reward_win, "draw": reward_draw, "loss": reward_loss, "invalid": reward_invalid}
 
@@ -128,7 +151,7 @@ class TicTacToe(MessageEnv):
         self._open()
         while self._outcome():
             self._open()
-        return [Message(role="system", content=SYSTEM), Message(role="user", content=self._show())], {}
+        return [system(self.lines), Message(role="user", content=self._show())], {}
 
     def step(self, action: Item) -> tuple[Item, float, bool, bool, dict[str, Any]]:
         """Put the policy's mark, then the opponent's. Raises RuntimeError after the end of the game."""
@@ -177,7 +200,7 @@ class TicTacToe(MessageEnv):
         self._play(self._draw(best_moves(self.board) if self.opponent == "minimax" else empty_squares(self.board)))
 
     def _show(self) -> str:
-        return render(self.board, self.mark, self.list_empty)
+        return render(self.board, self.mark, self.list_empty, self.lines)
 
     def _outcome(self) -> str | None:
         if won := winner(self.board):

@@ -9,7 +9,7 @@ from latih.core import Message
 from latih.envs.registry import register
 from latih.envs.roles import RolesEnv
 from latih.envs.spaces import Item, text_of
-from latih.envs.tic_tac_toe import EMPTY, OUTCOMES, SYSTEM, best_moves, empty_squares, put, render, winner
+from latih.envs.tic_tac_toe import EMPTY, OUTCOMES, best_moves, empty_squares, put, render, system, winner
 
 OTHER = {"x": "o", "o": "x"}
 
@@ -36,6 +36,7 @@ class TicTacToeDuel(RolesEnv):
         self,
         opening: Annotated[int, Field(ge=0, le=4)] = 0,
         list_empty: bool = True,
+        lines: bool = False,
         reward_win: float = 1.0,
         reward_draw: float = 0.0,
         reward_loss: float = -1.0,
@@ -46,9 +47,12 @@ class TicTacToeDuel(RolesEnv):
         opening: up to so many random moves (their number drawn uniformly, 0 included) are made before the game starts.
             Four moves can end no game.
         list_empty: the observation lists the squares of both sides and the empty ones; otherwise it draws the board.
+        lines: it writes every line that has a free square instead: its marks, + for the role's own and - for the other
+            side's, then the numbers of its free squares.
         """
         self.opening = opening
         self.list_empty = list_empty
+        self.lines = lines
         self.payoffs = {"win": reward_win, "draw": reward_draw, "loss": reward_loss, "invalid": reward_invalid}
 
     def start(self) -> None:
@@ -59,7 +63,7 @@ class TicTacToeDuel(RolesEnv):
             free = empty_squares(self.board)
             self.board = put(self.board, free[self.np_random.integers(len(free))], self._mover().upper())
         for role in self.roles:
-            self.tell(role, Message(role="system", content=SYSTEM))
+            self.tell(role, system(self.lines))
         self._hand_over()
 
     def act(self, role: str, action: Item | None) -> None:
@@ -86,13 +90,13 @@ class TicTacToeDuel(RolesEnv):
 
     def _hand_over(self) -> None:
         role = self._mover()
-        self.tell(role, render(self.board, role.upper(), self.list_empty))
+        self.tell(role, render(self.board, role.upper(), self.list_empty, self.lines))
         self.turn(role)
 
     def _over(self, outcomes: dict[str, str]) -> None:
         for role, outcome in outcomes.items():
             self.pay(role, self.payoffs.get(outcome, 0.0))
-            position = render(self.board, role.upper(), self.list_empty)
+            position = render(self.board, role.upper(), self.list_empty, self.lines)
             self.tell(role, f"{OUTCOMES.get(outcome, 'The other side made an invalid move.')}\n{position}")
         kinds = (*self.payoffs, "walkover")
         self.end(
