@@ -61,12 +61,10 @@ def resolve_model(path: str, progress: Progress = silent) -> Path:
 def check_folder(folder: Path) -> Path:
     """The same folder. Raises ModelError unless it holds a whole model of a supported family."""
     from latih.models.config import DecoderConfig  # needs torch, which a misspelt name need not wait for
+    from latih.models.weights import weight_files
 
     DecoderConfig.from_folder(folder)
-    files = sorted(folder.glob("*.safetensors"))
-    index = folder / "model.safetensors.index.json"
-    if index.exists():
-        files = [folder / name for name in sorted(set(_read_json(index).get("weight_map", {}).values()))]
+    files = weight_files(folder)
     if not files:
         pickled = [*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.pth")]
         but = (
@@ -107,7 +105,7 @@ def _check_safetensors(file: Path) -> None:
             raise ValueError(f"it has {size:,} bytes of {expected:,}")
     except FileNotFoundError:
         raise ModelError(f"{file} is missing: get the model again") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error) as exc:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error) as exc:
         raise ModelError(f"{file} is damaged ({exc}): get it again") from exc
 
 
