@@ -45,7 +45,7 @@ lint: $(VENV)/.installed-test
 	$(BIN)/lint-imports
 
 soak: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -m soak --timeout 7200
+	$(BIN)/python -m pytest -m soak --hypothesis-profile soak --timeout 7200
 
 bench: $(VENV)/.installed-test
 	for each in sampling learning exactness startup; do $(BIN)/python bench/$$each.py || exit 1; done

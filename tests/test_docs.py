@@ -57,6 +57,22 @@ def test_metrics_page_names_every_metric(tmp_path: Path) -> None:
     assert unnamed == set()
 
 
+def test_metrics_page_names_every_metric_of_roles(tmp_path: Path) -> None:
+    words = ["trainer.warm_start.steps=1", "trainer.warm_start.games=2", "roles.o=own"]
+    small = tiny_settings(tiny_model(tmp_path / "tiny"), tmp_path / "runs")
+    assert main(["train", "tic_tac_toe_duel", *words, *small]) == 0
+    [file] = tmp_path.glob("runs/*/metrics.jsonl")
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    named = {re.sub(r"(^|/)[xo]/", r"\1<role>/", name) for row in rows for name in row}
+    roles = {name for name in named if "<role>/" in name}
+    assert {"<role>/reward", "<role>/groups", "warm_start/<role>/loss", "eval/<role>/win"} <= roles
+    for each in ("<role>/reward", "<role>/<name>", "warm_start/<role>/<name>", "eval/<role>/<name>"):
+        assert f"`{each}`" in page
+    learnt = {re.sub(r"(warm_start/)?<role>/", "", name) for name in roles if not name.startswith("eval/")}
+    assert {name for name in learnt if f"`{name}`" not in page} == set()
+
+
 @pytest.fixture
 def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working folder with the files of docs/own_env.md, word for word."""

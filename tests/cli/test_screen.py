@@ -49,6 +49,12 @@ def plain(width: int = 200) -> tuple[Screen, io.StringIO]:
     return Screen(Console(file=out, width=width, highlight=False)), out
 
 
+def test_a_plain_stream_names_a_part_of_unknown_length() -> None:
+    screen, out = plain()
+    with screen, screen.progress("downloading some/model", 0):
+        assert out.getvalue() == "downloading some/model …\n"
+
+
 def test_plain_lines_off_a_terminal() -> None:
     screen, out = plain(width=40)
     watcher: Events = screen

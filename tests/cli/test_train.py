@@ -175,6 +175,12 @@ def test_eval_of_a_model(tmp_path: Path, tiny: Path, capsys: Capture) -> None:
             ["tic_tac_toe", "inference.context_length=40"],
             "leaves no room for a reply in a context of 40: raise inference",
         ),
+        # the tiny model: 2 layers x 2 heads x 8 x 2 (keys, values) x 4 bytes = 256 bytes a token, 512 tokens a context
+        (
+            ["tic_tac_toe", "inference.kv_cache_gb=0.0001"],
+            "kv_cache_gb=0.0001 holds 419 tokens, but one context of 512",
+        ),
+        (["tic_tac_toe", "inference.context_length=513"], "context_length=513 is past the model's own 512"),
         (["tic_tac_toe_duel", "roles.o=exprt"], "no player 'exprt': did you mean 'expert'? Nor is it a run,"),
         (["tic_tac_toe_duel", "evaluation.opponent=randm"], "no player 'randm': did you mean 'random'?"),
         (["--resume", "nothing"], "there is no run 'nothing'"),
@@ -184,6 +190,18 @@ def test_mistakes_are_one_line(quick: list[str], capsys: Capture, words: list[st
     keys = {word.partition("=")[0] for word in words}
     quick = [each for each in quick if each.partition("=")[0] not in keys]
     assert said in fails(capsys, ["train", *words, *quick])
+
+
+@pytest.mark.parametrize("command", ["train", "train --dry-run", "eval"])
+def test_a_cache_too_small_is_told_before_the_weights_are_read(
+    tmp_path: Path, tiny: Path, quick: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr("latih.models.policy.read_weights", lambda *_: pytest.fail("the weights were read"))
+    quick = [each for each in quick if not each.startswith("inference.kv_cache_gb")]
+    words = [str(tiny), "tic_tac_toe"] if command == "eval" else ["tic_tac_toe"]
+    said = fails(capsys, [*command.split(), *words, *quick, "inference.kv_cache_gb=0.0001"])
+    assert "inference.kv_cache_gb=0.0001 holds 419 tokens" in said
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_gpu_that_is_not_there(quick: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from latih.core import LatihError, Message, Sequence, StopReason, Task, ToolCall, Trajectory, Turn
 from latih.data import read_trajectories, write_trajectories
 from tests.data.strategies import trajectories
+from tests.soak import examples
 
 EXAMPLE = Trajectory(
     env="tic_tac_toe",
@@ -28,7 +29,7 @@ EXAMPLE = Trajectory(
 )
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(trajectories, max_size=3))
 def test_json_and_parquet_round_trips_lose_nothing(records: list[Trajectory]) -> None:
     assert [Trajectory.model_validate_json(each.model_dump_json()) for each in records] == records

@@ -8,6 +8,7 @@ from latih.core import ConfigError, Message, Task, ToolCall
 from latih.envs import make
 from latih.envs.arithmetic import SYSTEM, Arithmetic
 from tests.envs.playing import episodes_in_other_processes, play
+from tests.soak import examples
 
 
 def asked(expression: str) -> Arithmetic:
@@ -49,7 +50,7 @@ def test_a_call_of_a_tool_is_no_answer() -> None:
     assert asked("17 + 36").step(Message(role="assistant", tool_calls=calls))[1] == 0.0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.integers(2, 8), st.integers(1, 6), st.text("+-*", min_size=1, max_size=4), st.integers(0, 2**63 - 1))
 def test_expressions_have_what_the_dials_say(terms: int, digits: int, operators: str, seed: int) -> None:
     env = Arithmetic(terms=terms, digits=digits, operators=operators)

@@ -1,3 +1,4 @@
+import json
 import random
 
 import pytest
@@ -5,7 +6,7 @@ import pytest
 from latih.core import Message, Task, ToolCall
 from latih.envs.arithmetic_tool import ArithmeticTool
 from latih.rewards.answer import read_answer
-from tests.envs.playing import play
+from tests.envs.playing import episodes_in_other_processes, play
 
 
 def call(*expressions: object, name: str = "calculator") -> Message:
@@ -14,6 +15,11 @@ def call(*expressions: object, name: str = "calculator") -> Message:
         for i, each in enumerate(expressions)
     ]
     return Message(role="assistant", tool_calls=calls)
+
+
+def test_a_seed_is_the_same_problem_in_every_process() -> None:
+    [episodes] = episodes_in_other_processes("arithmetic_tool")
+    assert len(set(map(json.dumps, json.loads(episodes)))) == 10 * len(ArithmeticTool.policies)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from latih.core import ConfigError, Message, ToolCall
 from latih.envs import make
 from latih.envs.game_2048 import MOVES, Board, Game2048, best_move, legal_moves, moved, render, slide
 from tests.envs.playing import episodes_in_other_processes, play
+from tests.soak import examples
 
 boards = st.integers(2, 5).flatmap(
     lambda n: st.lists(
@@ -77,7 +78,7 @@ def test_slides_worked_out_by_hand(row, made, points) -> None:
     assert slide(row) == (made, points)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(boards)
 def test_moves_agree_with_a_reference_and_keep_the_sum(board: Board) -> None:
     for move in MOVES:
@@ -194,7 +195,7 @@ def test_the_shaped_part_is_capped_below_the_goal() -> None:
     assert env.step("right")[1] == 0.0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.integers(0, 2**63 - 1), st.sampled_from([(2, 16), (3, 32), (3, 64), (4, 64)]), st.sampled_from([0, 0.01, 0.2])
 )

@@ -13,7 +13,7 @@ from latih.core import Task
 from latih.envs import make
 from latih.envs.calculator import calculation
 from latih.envs.gsm8k import PROBLEMS, Gsm8k, made_up
-from tests.envs.playing import play
+from tests.envs.playing import episodes_in_other_processes, play
 
 ROWS = Path("shared/data/gsm8k/test.jsonl")
 GSM8K = next((each / ROWS for each in Path(__file__).parents if (each / ROWS).is_file()), None)
@@ -35,6 +35,12 @@ def test_is_sound(calculator: bool) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(make("gsm8k", calculator=calculator))
+
+
+@pytest.mark.parametrize("calculator", [False, True])
+def test_made_up_problems_are_the_same_in_every_process(calculator: bool) -> None:
+    [episodes] = episodes_in_other_processes("gsm8k", calculator=calculator)
+    assert len(set(map(json.dumps, json.loads(episodes)))) == 20  # ten seeds of two policies, all different
 
 
 def test_shows_the_question_and_never_the_answer() -> None:

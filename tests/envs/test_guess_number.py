@@ -10,6 +10,7 @@ from latih.core import ConfigError, Message
 from latih.envs import make
 from latih.envs.guess_number import GuessNumber
 from tests.envs.playing import episodes_in_other_processes, play
+from tests.soak import examples
 
 
 def at(number: int, **dials) -> GuessNumber:
@@ -88,7 +89,7 @@ def test_anything_but_a_number_in_range_ends_the_game_at_a_cost(text: str) -> No
     assert (reward, terminated, info["metrics"]["invalid"]) == (-0.5, True, 1.0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.integers(2, 10**6), st.integers(2, 20), st.integers(0, 2**63 - 1), st.sampled_from(["interval", "answer"]))
 def test_the_interval_always_holds_the_number(top: int, guesses: int, seed: int, show: str) -> None:
     env, rng = GuessNumber(top=top, guesses=guesses, show=show), random.Random(seed)  # type: ignore[arg-type]

@@ -18,6 +18,7 @@ from latih.envs.mail_search.store import write
 from latih.rollout import plan, read_rows
 from latih.train.config import resolve
 from tests.envs.playing import episodes_in_other_processes, play
+from tests.soak import examples
 
 ROOT = Path(__file__).parents[2]
 MAILS = [
@@ -167,7 +168,7 @@ def test_a_bad_call_is_an_observation(lease: MailSearch, action: Message, fault:
     assert end(lease, "")[1] == {"no_answer": 1.0, "tool_calls": 1.0, "bad_calls": 1.0}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.dictionaries(st.sampled_from(["keywords", "from", "to", "after", "before"]), st.text(max_size=12)))
 def test_no_search_is_an_error(arguments: dict[str, str]) -> None:
     env = MailSearch(mails=16)

@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 from gymnasium.utils.env_checker import check_env
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from latih.core import ConfigError, GraderError
 from latih.envs import describe, find, make
 from latih.envs.reasoning_gym import ReasoningGym, create, excluded, names
 from tests.envs.playing import play
+from tests.soak import examples, forms
 
 pytest.importorskip("reasoning_gym", reason="the extra latih[reasoning-gym] is not installed")
 
@@ -180,15 +183,36 @@ print(hashlib.sha256(text.encode()).hexdigest())
 """
 
 
-def test_puzzles_are_the_same_in_every_process() -> None:
+@forms("tasks", "some", "all")
+def test_puzzles_are_the_same_in_every_process(tasks: str) -> None:
+    asked = QUICK if tasks == "some" else sorted(set(names()) - set(excluded()))
+
     def digest(seed: str) -> str:
         environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(["src", *sys.path])}
         done = subprocess.run(
-            [sys.executable, "-c", CODE, *QUICK], env=environment, capture_output=True, text=True, check=True
+            [sys.executable, "-c", CODE, *asked], env=environment, capture_output=True, text=True, check=True
         )
         return done.stdout.splitlines()[-1]
 
     assert len({digest(seed) for seed in ("0", "1", "2")}) == 1
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(
+    st.sampled_from(["leg_counting", "gcd", "chain_sum", "propositional_logic", "syllogism"]),
+    st.integers(0, 2**31 - 1),
+    st.text(max_size=20),
+)
+def test_the_oracle_is_paid_and_any_other_text_is_not(name: str, seed: int, said: str) -> None:
+    tried = env(name)
+    tried.reset(seed=seed)
+    assert tried.step(f"<answer>{tried.answer}</answer>")[1] == 1.0
+    tried.reset(seed=seed)
+    reward = tried.step(said)[1]  # without the tags it is no answer, whatever it says
+    assert reward == 0.0 or "<answer>" in said
+    tried.reset(seed=seed)
+    wrong = "no" if not tried.answer.isdigit() else str(int(tried.answer) + 1)
+    assert tried.step(f"<answer>{wrong} {wrong}</answer>")[1] == 0.0
 
 
 @pytest.mark.slow

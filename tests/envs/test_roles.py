@@ -16,6 +16,7 @@ from latih.core import ConfigError, Message
 from latih.envs import make
 from latih.envs.codewords import TOPIC_OF, TOPICS, read_clue, read_guess
 from latih.envs.roles import RolesEnv
+from tests.soak import examples
 
 NAMES = ["tic_tac_toe_duel", "codewords"]
 
@@ -89,7 +90,7 @@ def test_perfect_play_draws_and_costs_nobody_anything():
         assert metrics["x"]["draw"] == metrics["o"]["draw"] == 1.0
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.integers(0, 2**63 - 1), st.integers(0, 4))
 def test_a_duel_sums_to_zero_and_alternates(seed, opening):
     log, rewards, _ = play(make("tic_tac_toe_duel", opening=opening), "random", seed)

@@ -26,6 +26,7 @@ from latih.rollout import read_rows
 from latih.train.config import resolve
 from tests.envs.detective import Detective
 from tests.envs.playing import episodes_in_other_processes, play
+from tests.soak import examples
 
 ROOT = Path(__file__).parents[2]
 PUBLIC = ROOT.parent / "shared" / "data" / "temporal_clue" / "val.json"
@@ -101,7 +102,7 @@ def test_a_world_that_no_clue_settles_is_replaced(size: Size, seed: int) -> None
     assert Solver(size, made.clues, [each.atom for each in made.questions]).unique(range(len(made.clues)))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(sizes, st.integers(0, 2**63 - 1))
 def test_clues_are_true_needed_and_enough(size: Size, seed: int) -> None:
     made = puzzle(size, seed)
@@ -121,7 +122,7 @@ def test_clues_are_true_needed_and_enough(size: Size, seed: int) -> None:
     assert set(grade(made.rules, made.answers).values()) == {None}
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(sizes, st.integers(0, 2**63 - 1))
 def test_what_a_sentence_says_and_what_its_clauses_mean_agree(size: Size, seed: int) -> None:
     # Statements of one world, judged in another.

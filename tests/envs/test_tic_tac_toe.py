@@ -12,6 +12,7 @@ from latih.core import Message, ToolCall
 from latih.envs import message_of
 from latih.envs.tic_tac_toe import LINES, SYSTEM, SYSTEM_LINES, TicTacToe, best_moves, render, value, winner
 from tests.envs.playing import episodes_in_other_processes, play
+from tests.soak import examples
 
 ROOT = Path(__file__).parents[2]
 
@@ -238,7 +239,7 @@ def test_side_is_a_fair_coin_of_the_seed() -> None:
     assert abs(sides.count("X") - 500) < 50
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.integers(0, 2**63 - 1), st.integers(0, 6), st.sampled_from(["random", "x", "o"]))
 def test_openings_leave_a_game_to_play(seed: int, opening: int, side: str) -> None:
     env = TicTacToe(opening=opening, side=side)  # type: ignore[arg-type]

@@ -19,6 +19,7 @@ from tests.models.conversations import (
     user,
 )
 from tests.models.templates import NAMED, SPECIALS, TEMPLATES, trained
+from tests.soak import examples
 
 # Golden texts -----------------------------------------------------------------------------------------------------
 
@@ -146,7 +147,7 @@ def test_the_default_models_rendering_equals_transformers():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("role", ["system", "user", "assistant", "tool"])
 @given(parts=st.lists(st.sampled_from([*SPECIALS, "hi", " ", "<", GUARD, "|im_end|>", "<|im_"]), max_size=8))
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 def test_text_never_becomes_a_control_token(kind, role, parts):
     this = renderer(kind)
     text = "x" + "".join(parts) + "x"
@@ -258,7 +259,7 @@ def test_parse_drops_the_stop_token_and_nothing_else(kind):
         max_size=3,
     )
 )
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 def test_rendered_calls_parse_back(kind, arguments):
     this = renderer(kind)
     call = ToolCall(id="call_0", name="calculator", arguments=arguments)

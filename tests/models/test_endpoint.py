@@ -1,7 +1,5 @@
-import json
-import threading
+import asyncio
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,39 +7,15 @@ import pytest
 
 from latih.core import ConfigError, ImagePart, Message, SamplerError, SamplingParams, TextPart, ToolCall, ToolSchema
 from latih.models.endpoint import EndpointModel, of_openai, to_openai
+from tests.serving import says, serving
 
 TOOL = ToolSchema(name="add", description="Adds.", parameters={"type": "object", "properties": {"a": {}}})
 
 
 @pytest.fixture
 def served() -> Iterator[SimpleNamespace]:
-    """A server that gives `answers`, one for each request (the last one again and again), and keeps the `requests`."""
-    state = SimpleNamespace(answers=[], requests=[])
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            state.requests.append(SimpleNamespace(path=self.path, key=self.headers.get("Authorization"), body=body))
-            code, answer = state.answers[min(len(state.requests), len(state.answers)) - 1]
-            text = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
-            self.send_response(code)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    state.url = f"http://127.0.0.1:{server.server_port}/v1"
-    yield state
-    server.shutdown()
-    server.server_close()
-
-
-def says(**message: Any) -> tuple[int, dict[str, Any]]:
-    return 200, {"choices": [{"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop"}]}
+    with serving() as state:
+        yield state
 
 
 async def test_what_is_asked_and_answered(served: SimpleNamespace) -> None:
@@ -136,3 +110,26 @@ async def test_nobody_there(served: SimpleNamespace) -> None:
         await EndpointModel("http://127.0.0.1:1/v1", "big", pause=0.01).chat([Message(role="user", content="x")])
     with pytest.raises(ConfigError, match="is no endpoint: give its base URL"):
         EndpointModel("localhost:8000", "big")
+
+
+def test_connections_close_with_the_loop_that_opened_them() -> None:
+    async def ask(times: int) -> None:
+        for _ in range(times):
+            await model.chat([Message(role="user", content="x")])
+
+    with serving(says(content="ok")) as served:
+        model = EndpointModel(served.url, "big")
+        for opened in (1, 2):
+            asyncio.run(ask(3))
+            assert (served.connections, served.open()) == (opened, 0)
+    assert len(served.requests) == 6
+
+
+async def test_a_model_that_was_closed_may_be_asked_again(served: SimpleNamespace) -> None:
+    served.answers = [says(content="ok")]
+    model = EndpointModel(served.url, "big")
+    for opened in (1, 2):
+        await model.chat([Message(role="user", content="x")])
+        await model.close()
+        await model.close()
+        assert (served.connections, await asyncio.to_thread(served.open)) == (opened, 0)

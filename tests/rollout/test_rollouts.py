@@ -1,6 +1,7 @@
 """Rollouts: groups, bounds, and the containment of each kind of failure."""
 
 import asyncio
+import os
 import threading
 import time
 
@@ -25,6 +26,7 @@ from latih.envs import MessageSpace
 from latih.rollout import TooManyErrors, env_seed, plan
 from tests.rollout.fakes import CountEnv, ScriptedSampler
 from tests.rollout.playing import Raising, fresh, one, rollouts
+from tests.soak import forms
 
 
 def test_a_group_shares_task_and_seed_and_is_the_whole_record():
@@ -123,6 +125,28 @@ def test_an_env_that_returns_nonsense_is_contained_and_closed():
     trajectory = one(rollouts(env))
     assert trajectory.error.message.startswith("step() of test/Env-v0 returned str 'only an observation'; expected (")
     assert env.made[0].closed == 1
+
+
+@forms("groups", 10, 2500)
+def test_however_many_episodes_leave_nothing_behind(groups):
+    """Every fifth raises."""
+
+    class Moody(CountEnv):
+        def step(self, action):
+            if type(self).made.index(self) % 5 == 4:
+                raise ZeroDivisionError("deep inside")
+            return super().step(action)
+
+    roll = rollouts(Moody, max_error_fraction=1.0)
+    threads, descriptors = set(threading.enumerate()), len(os.listdir("/dev/fd"))
+    played = roll.run(plan(0, "train", 1, groups=groups, size=4))
+    episodes = [each for group in played for each in group.trajectories]
+    assert [len(episodes), sum(each.error is not None for each in episodes)] == [groups * 4, groups * 4 // 5]
+    assert all(env.closed == 1 for env in Moody.made)
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(10)
+    assert set(threading.enumerate()) <= threads
+    assert len(os.listdir("/dev/fd")) <= descriptors
 
 
 def test_an_env_that_hangs_is_abandoned_closed_counted_and_its_late_result_ignored():

@@ -9,6 +9,7 @@ import pytest
 from latih.sandbox import Limits, Workspace, backends, run
 from latih.sandbox.process import Process
 from tests.sandbox.needs import needs_bubblewrap
+from tests.soak import forms
 
 pytestmark = needs_bubblewrap
 
@@ -82,10 +83,11 @@ def test_many_threads_at_once() -> None:
     assert [result.stdout for result in results] == [f"{number}\n".encode() for number in range(48)]
 
 
-def test_nothing_is_left_behind() -> None:
+@forms("executions", 10, 10_000)
+def test_nothing_is_left_behind(executions: int) -> None:
     run("pass")
     before = leftovers()
-    for _ in range(10):
+    for _ in range(executions):
         run("import os; os.fork(); open('a', 'w')", limits=Limits(wall=5))
     run("while True: pass", limits=Limits(wall=0.2))
     assert leftovers() == before

@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 from latih.data import read_trajectories
 from latih.runs import Run
 from latih.runs.checkpoints import read_marker
+from tests.soak import forms
 
 ROOT = Path(__file__).parents[2]
 
@@ -87,8 +88,9 @@ def test_killed_mid_step_and_mid_save_a_run_resumes_to_the_same_numbers(unbroken
 
 
 @pytest.mark.slow
-def test_killed_before_its_first_checkpoint_a_run_starts_again(unbroken, tmp_path):
-    _killed(tmp_path, "new", "update", "2")
+@forms("update", 2, 1, *range(3, 11))  # the 2nd is before the first checkpoint
+def test_killed_before_any_update_a_run_comes_to_the_same_numbers(unbroken, tmp_path, update):
+    _killed(tmp_path, "new", "update", str(update))
     done = _run(tmp_path, "resume")
     assert done.returncode == 0, done.stderr
     _assert_same(Run.open("run", tmp_path), unbroken)

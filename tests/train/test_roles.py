@@ -5,10 +5,14 @@ import pytest
 from latih.cli.main import main
 from latih.core import ConfigError
 from latih.data import read_trajectories
-from latih.evaluation import EvalResult, find_source
+from latih.envs import EnvSettings
+from latih.evaluation import EvalResult, check_player, find_source
+from latih.evaluation.players import frozen
+from latih.rollout import PlayerSettings
 from latih.runs import Run
 from latih.train.config import resolve
 from latih.train.loop import train
+from tests.serving import says, serving
 from tests.tiny import tiny_model
 
 
@@ -135,3 +139,24 @@ def test_an_unknown_player_is_told_before_training(tmp_path):
         pytest.raises(ConfigError, match=r"no player 'exprt': did you mean 'expert'"),
     ):
         train(settings, run)
+
+
+def test_an_endpoint_that_plays_a_role_keeps_no_connection_open(tmp_path):
+    with serving(says(content="5")) as served:
+        endpoint = f"{{player: {served.url}, model: big}}"
+        run = run_of(config(tmp_path, f"roles.x={endpoint}", "trainer.steps=2", "trainer.warm_start=null"))
+        assert served.open() == 0
+    assert served.connections >= 4  # each of the two steps and two evaluations has a loop of its own
+    assert {each.body["model"] for each in served.requests} == {"big"}
+    assert {each.role for each in read_trajectories(run.trajectories_path(2))} == {"o"}
+
+
+def test_a_player_by_url_is_checked_before_it_plays():
+    env = EnvSettings(id="tic_tac_toe_duel")
+    check_player(PlayerSettings(player="http://localhost:1/v1", model="big"), env)  # whether it answers is seen later
+    with pytest.raises(ConfigError, match=r"say which model of http://localhost:1/v1 plays: \{player: http"):
+        check_player(PlayerSettings(player="http://localhost:1/v1"), env)
+    with pytest.raises(ConfigError, match="'http://' is no endpoint: give its base URL"):
+        check_player(PlayerSettings(player="http://", model="big"), env)
+    with frozen(PlayerSettings(player="http://localhost:1/v1", model="big"), env, timeout=5.0) as player:
+        assert (player.learns, player.sampler.model.url) == (False, "http://localhost:1/v1/chat/completions")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from latih.core import ConfigError, Sample, SamplingParams, StopReason
 from latih.evaluation import check_player, roles_of
+from latih.inference.cache import capacity
 from latih.models.chat import Renderer
 from latih.models.config import DecoderConfig
 from latih.models.device import pick_device, pick_dtype
@@ -31,8 +32,9 @@ class Preflight:
 
 
 def preflight(config: Config, events: Events) -> Preflight:
-    """Check loggers, device, env, harness, model, players and context. Raises LatihError, in one line for the first
-    fault.
+    """Check loggers, device, env, harness, model, cache, players and prompt.
+
+    Raises LatihError, in one line for the first fault.
     """
     find_loggers(config.tracking)
     device = pick_device(config.trainer.policy.model.device)
@@ -40,6 +42,8 @@ def preflight(config: Config, events: Events) -> Preflight:
     tasks = try_out(config)
     with named_progress(events) as told:
         folder = resolve_model(config.trainer.policy.model.path, told)
+    shape = DecoderConfig.from_folder(folder)
+    context, _ = capacity(shape, config.inference, dtype)  # before minutes go into reading the weights
     if roles_of(config.env):
         for player in (*config.roles.values(), config.evaluation.opponent):
             check_player(player, config.env)
@@ -60,10 +64,10 @@ def preflight(config: Config, events: Events) -> Preflight:
         error = group.trajectories[0].error
         raise ConfigError(error.message.partition("\n")[0] if error else "the harness asks the policy for nothing")
     ids = probe.prompt
-    longest = DecoderConfig.from_folder(folder).context_length
-    context = min(config.inference.context_length or longest, longest)
     if len(ids) >= context:
-        mend = "raise inference.context_length" if context < longest else "take a model with a longer context"
+        mend = (
+            "raise inference.context_length" if context < shape.context_length else "take a model with a longer context"
+        )
         raise ConfigError(
             f"the first prompt has {len(ids)} tokens and leaves no room for a reply in a context of {context}: "
             f"{mend}, or make the env's messages shorter"

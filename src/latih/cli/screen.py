@@ -113,9 +113,14 @@ class Screen:
 
     @contextlib.contextmanager
     def progress(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
-        """A bar while the block runs; on a plain stream a line now and then, and one at the end."""
+        """A bar while the block runs; on a plain stream a line now and then, and one at the end.
+
+        Of a part whose length nobody knows there is nothing to tell now and then: a plain stream has its name first.
+        """
         pace = Pace(total)
         if self._bars is None:
+            if not total:
+                self.note(f"{what} …")
             yield self._plain(what, pace)
             if pace.elapsed >= PLAIN_EVERY:
                 self.note(f"{what}: {pace.done} done in {duration(pace.elapsed)}")

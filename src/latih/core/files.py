@@ -48,6 +48,13 @@ def writing(what: str, where: Path, hint: str = "") -> Iterator[None]:
         raise
 
 
+def need_writable(folder: Path) -> None:
+    """Make `folder` where there is none, and see that a file can be written there. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
+
+
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """Give a temporary path on the same disk: its file takes the place of `path` when the block ends.

@@ -11,10 +11,13 @@ from latih.core.plugins import load_module
 from latih.core.schema import Record
 from latih.evaluation.source import Source, find_source
 from latih.harnesses import HarnessSettings
+from latih.inference.cache import capacity
 from latih.inference.engine import Engine
 from latih.inference.settings import EngineSettings
 from latih.models.chat import Renderer
 from latih.models.checkpoint import load_checkpoint
+from latih.models.config import DecoderConfig
+from latih.models.device import pick_device, pick_dtype
 from latih.models.policy import Policy, PolicySettings
 from latih.models.source import resolve_model
 from latih.models.tokenizer import Tokenizer
@@ -96,6 +99,8 @@ class Agent:
         tokenizer = Tokenizer.from_folder(folder)
         renderer = Renderer.from_folder(folder, tokenizer)
         model, lora = settings.policy.model, settings.policy.lora
+        where = pick_device(model.device)  # what does not fit is told before the weights are read
+        capacity(DecoderConfig.from_folder(folder), settings.inference, pick_dtype(model.dtype, where))
         trained = source.checkpoint is not None
         policy = Policy.load(folder, lora=lora, train=trained, dtype=model.dtype, device=model.device)
         if source.checkpoint is not None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from latih.core import Task, Trajectory
+from latih.core.files import need_writable, writing
 from latih.data import write_trajectories
 from latih.envs import EnvSettings
 from latih.evaluation.result import EPISODES, EvalResult, estimate
@@ -32,8 +33,12 @@ async def evaluate(
     Where there are `tasks`, the rows of the data set `data`, each is played once at most. `env` and `harness` are the
     settings that `rollouts` was made by, for the record. With `folder`, every episode goes to `episodes.parquet` there
     and the result to `eval.json`. Raises LatihError where more episodes fail than
-    `rollout.max_error_fraction` allows, or nothing can be measured.
+    `rollout.max_error_fraction` allows, nothing can be measured, or nothing can be written to `folder`: that is told
+    before anything is played, where it is known then.
     """
+    if folder is not None:
+        with writing("the evaluation", folder):
+            need_writable(folder)
     start = time.perf_counter()
     seatings = [rollouts] if isinstance(rollouts, Rollouts) else rollouts
     first = seatings[0]
@@ -62,7 +67,6 @@ async def evaluate(
         **estimate(trajectories),
     )
     if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
         write_trajectories(folder / EPISODES, trajectories)
         result.save(folder)
     return result

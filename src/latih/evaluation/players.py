@@ -39,6 +39,7 @@ def check_player(settings: PlayerSettings, env: EnvSettings) -> None:
     if name.startswith(URLS):
         if not settings.model:
             raise ConfigError(f"say which model of {name} plays: {{player: {name}, model: NAME}}")
+        EndpointModel(name, settings.model)
         return
     try:
         resolve_model(find_source(name).model)

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from latih.core import LatihError, Message, SamplingParams, Trajectory
+from latih.core.files import whole_file, writing
 from latih.core.schema import Record
 from latih.evaluation.intervals import Estimate, student, wilson
 from latih.harnesses import HarnessSettings
@@ -74,9 +75,9 @@ class EvalResult(Record):
         }
 
     def save(self, folder: Path) -> None:
-        """Write eval.json. Raises OSError."""
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / RESULT).write_text(self.model_dump_json(indent=1), encoding="utf-8")
+        """Write eval.json, whole or not at all. Raises LatihError."""
+        with writing(RESULT, folder), whole_file(folder / RESULT) as temporary:
+            temporary.write_text(self.model_dump_json(indent=1), encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path) -> "EvalResult":

@@ -4,11 +4,32 @@ import torch
 from torch import Tensor
 
 from latih.core.errors import ConfigError
+from latih.inference.settings import EngineSettings
 from latih.models.attention import causal_mask, grouped, probabilities, ungrouped
 from latih.models.config import DecoderConfig
 
 _TOKENS, _ROWS = 64, 16
 """Capacity grows in steps of so many tokens and rows."""
+
+
+def capacity(config: DecoderConfig, settings: EngineSettings, dtype: torch.dtype) -> tuple[int, int]:
+    """The tokens of one context, and those that the budget holds. It needs a model's shape and none of its weights.
+
+    Raises ConfigError where the context is past the model's own, or the budget does not hold it once.
+    """
+    longest = config.context_length
+    context = settings.context_length or longest
+    if context > longest:
+        raise ConfigError(f"inference.context_length={context} is past the model's own {longest}")
+    bytes_per_token = config.kv_bytes_per_token * dtype.itemsize // 2
+    held = int(settings.kv_cache_gb * 2**30) // bytes_per_token
+    if held < context:
+        raise ConfigError(
+            f"inference.kv_cache_gb={settings.kv_cache_gb:.3g} holds {held} tokens, but one context of "
+            f"{context} tokens needs {context * bytes_per_token / 2**30:.3g}: raise it, or lower "
+            "inference.context_length"
+        )
+    return context, held
 
 
 class KVCache:
@@ -19,18 +40,11 @@ class KVCache:
     """
 
     def __init__(
-        self, config: DecoderConfig, context_length: int, budget: int, dtype: torch.dtype, device: torch.device
+        self, config: DecoderConfig, settings: EngineSettings, dtype: torch.dtype, device: torch.device
     ) -> None:
-        """`budget` is in bytes. Raises ConfigError where it does not hold one row of `context_length` tokens."""
+        """Raises as `capacity` does."""
+        context_length, self._budget_tokens = capacity(config, settings, dtype)
         self.context_length, self.device = context_length, device
-        bytes_per_token = config.kv_bytes_per_token * dtype.itemsize // 2
-        self._budget_tokens = budget // bytes_per_token
-        if self._budget_tokens < context_length:
-            need = context_length * bytes_per_token / 2**30
-            raise ConfigError(
-                f"inference.kv_cache_gb={budget / 2**30:.3g} holds {self._budget_tokens} tokens, but one context of "
-                f"{context_length} tokens needs {need:.3g}: raise it, or lower inference.context_length"
-            )
         self.capacity, self.rows = min(_TOKENS, context_length), 0
         empty = torch.empty(0, config.kv_heads, self.capacity, config.head_dim, dtype=dtype, device=device)
         self.keys, self.values = [empty] * config.layers, [empty] * config.layers

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import torch
 
-from latih.core.errors import ConfigError, SamplerError
+from latih.core.errors import SamplerError
 from latih.core.sampling import Sample, SamplingParams, StopReason
 from latih.inference.cache import CachedAttention, KVCache
 from latih.inference.choice import choose
@@ -37,12 +37,8 @@ class Engine:
         """`decode` turns token ids into text, for stop strings. Raises ConfigError where the memory is too small."""
         self.settings = settings or EngineSettings()
         self.policy, self._decode = policy, decode
-        longest = policy.config.context_length
-        self._context_length = self.settings.context_length or longest
-        if self._context_length > longest:
-            raise ConfigError(f"inference.context_length={self._context_length} is past the model's own {longest}")
-        budget = int(self.settings.kv_cache_gb * 2**30)
-        cache = KVCache(policy.config, self._context_length, budget, policy.dtype, policy.device)
+        cache = KVCache(policy.config, self.settings, policy.dtype, policy.device)
+        self._context_length = cache.context_length
         self._scheduler = Scheduler(cache)
         self._version = policy.version
         self._closed = False

@@ -187,7 +187,8 @@ def load_template(folder: Path) -> str:
         return file.read_text(encoding="utf-8")
     template = read_json(folder / "tokenizer_config.json").get("chat_template")
     if isinstance(template, list):  # several, by name
-        template = next((each["template"] for each in template if each["name"] == "default"), None)
+        named = [each for each in template if isinstance(each, dict) and each.get("name") == "default"]
+        template = named[0].get("template") if named else None
     if not isinstance(template, str):
         raise ModelError(f"{folder} has no chat template: take an instruct model, or write its chat_template.jinja")
     return template

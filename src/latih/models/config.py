@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import Field, ValidationError
 
 from latih.core.errors import ModelError
 from latih.core.schema import Record
@@ -17,16 +18,16 @@ class DecoderConfig(Record):
     """What `Decoder` needs to know. Sizes count elements, lengths count tokens."""
 
     family: str
-    vocab_size: int
-    hidden_size: int
-    intermediate_size: int
-    layers: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    context_length: int
+    vocab_size: int = Field(gt=0)
+    hidden_size: int = Field(gt=0)
+    intermediate_size: int = Field(gt=0)
+    layers: int = Field(gt=0)
+    heads: int = Field(gt=0)
+    kv_heads: int = Field(gt=0)
+    head_dim: int = Field(gt=0, multiple_of=2)
+    context_length: int = Field(gt=0)
     norm_eps: float
-    rope_theta: float
+    rope_theta: float = Field(gt=0)
     rope_scaling: dict[str, Any] | None = None
     """Of type `llama3`, or None."""
     qkv_bias: bool = False
@@ -39,21 +40,32 @@ class DecoderConfig(Record):
 
     @classmethod
     def from_folder(cls, folder: Path) -> "DecoderConfig":
-        """Read `config.json`. Raises ModelError where it is missing, broken or of another family."""
+        """Read `config.json`. Raises ModelError where it is missing, broken, nonsense or of another family."""
         path = folder / "config.json"
         try:
             raw = json.loads(path.read_text())
         except FileNotFoundError:
             raise ModelError(f"no model at {folder}: it has no config.json") from None
-        except ValueError as exc:
+        except (OSError, ValueError, RecursionError) as exc:
             raise ModelError(f"{path} is not JSON ({exc}): fetch the model again") from None
+        if not isinstance(raw, dict):
+            raise ModelError(f"{path} does not hold a JSON object: fetch the model again")
         family = raw.get("model_type")
         if family not in FAMILIES:
             raise ModelError(f"{folder} is a {family!r} model; supported families: {', '.join(FAMILIES)}")
         try:
-            return cls._of(family, raw)
+            config = cls._of(family, raw)
+            if config.heads % config.kv_heads:
+                raise ValueError(f"{config.heads} heads do not share {config.kv_heads} of keys and values evenly")
+            config.rope_frequencies()  # what the scaling holds is read here only
+            return config
         except KeyError as exc:
             raise ModelError(f"{path} lacks {exc}: it is not a whole {family} config") from None
+        except ValidationError as exc:
+            fault = "; ".join(f"{each['loc'][0]}: {each['msg']}" for each in exc.errors())
+            raise ModelError(f"{path} is no {family} config ({fault}): fetch the model again") from None
+        except (ValueError, TypeError, AttributeError, ArithmeticError) as exc:
+            raise ModelError(f"{path} is no {family} config ({exc}): fetch the model again") from None
 
     @classmethod
     def _of(cls, family: str, raw: dict[str, Any]) -> "DecoderConfig":

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+from collections.abc import AsyncGenerator
 from collections.abc import Sequence as SequenceOf
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -23,7 +24,8 @@ SEEDS = 2**31
 class EndpointModel:
     """A `ChatModel` at `<url>/chat/completions`.
 
-    The protocol is that of https://platform.openai.com/docs/api-reference/chat. Used from one event loop at a time.
+    The protocol is that of https://platform.openai.com/docs/api-reference/chat. Used from one event loop at a time;
+    connections close with the loop that opened them, where that is run by `asyncio.run`, and by `close`.
     """
 
     def __init__(self, url: str, model: str, *, key: str | None = None, timeout: float = 600.0, pause: float = 1.0):
@@ -46,6 +48,7 @@ class EndpointModel:
         self._timeout = timeout
         self._pause = pause
         self._http: httpx.AsyncClient | None = None
+        self._opened: AsyncGenerator[httpx.AsyncClient] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def chat(
@@ -67,9 +70,9 @@ class EndpointModel:
 
     async def close(self) -> None:
         """Close the connections."""
-        http, self._http = self._http, None
-        if http is not None:
-            await http.aclose()
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            await opened.aclose()
 
     async def _post(self, body: dict[str, Any]) -> Any:
         import httpx
@@ -78,7 +81,7 @@ class EndpointModel:
             if attempt:
                 await asyncio.sleep(self._pause * 2 ** (attempt - 1))
             try:
-                response = await self._client().post(self.url, json=body)
+                response = await (await self._client()).post(self.url, json=body)
             except httpx.HTTPError as exc:
                 fault = f"{self.url} cannot be asked: {type(exc).__name__}: {exc}"
                 continue
@@ -92,14 +95,25 @@ class EndpointModel:
                 break  # asking again would not help
         raise EndpointError(fault)
 
-    def _client(self) -> "httpx.AsyncClient":
+    async def _client(self) -> "httpx.AsyncClient":
+        loop = asyncio.get_running_loop()
+        if self._opened is None or self._loop is not loop:  # connections belong to the loop that opened them
+            self._opened, self._loop = self._open(), loop
+            self._http = await anext(self._opened)
+        assert self._http is not None
+        return self._http
+
+    async def _open(self) -> "AsyncGenerator[httpx.AsyncClient]":
+        """A client. It is given by a generator because an event loop, before it ends, lets its generators clean up."""
         import httpx  # where it is used: judges and opponents import this module before they need it
 
-        loop = asyncio.get_running_loop()
-        if self._http is None or self._loop is not loop:  # connections belong to the loop that opened them
-            headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-            self._http, self._loop = httpx.AsyncClient(timeout=self._timeout, headers=headers), loop
-        return self._http
+        http = httpx.AsyncClient(
+            timeout=self._timeout, headers={"Authorization": f"Bearer {self._key}"} if self._key else {}
+        )
+        try:
+            yield http
+        finally:
+            await http.aclose()
 
 
 def _options(params: SamplingParams) -> dict[str, Any]:

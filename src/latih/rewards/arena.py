@@ -124,8 +124,13 @@ def find_arenas(name: str | None = None) -> dict[str, Arena]:
     return chosen
 
 
-def attack(name: str, arena: Arena, workers: int = 4) -> list[Outcome]:
-    """The honest and the wrong submission and all exploits of an arena, `workers` at a time. Raises SandboxError."""
+def attack(
+    name: str, arena: Arena, workers: int = 4, told: Callable[[str, int, int], None] = lambda *_: None
+) -> list[Outcome]:
+    """The honest and the wrong submission and all exploits of an arena, `workers` at a time.
+
+    `told` hears what is attacked, how many of the submissions are done, and how many there are. Raises SandboxError.
+    """
     load()
     wrong = arena.score(arena.wrong)
     submissions: dict[str, Callable[[], Submission]] = {"honest": lambda: arena.honest, "wrong": lambda: arena.wrong}
@@ -138,5 +143,9 @@ def attack(name: str, arena: Arena, workers: int = 4) -> list[Outcome]:
         score = wrong if each == "wrong" else arena.score(submission)
         return Outcome(each, name, score, wrong, arena.naive(submission))
 
+    outcomes: list[Outcome] = []
     with ThreadPoolExecutor(workers) as pool:  # most of them do little but wait for a deadline
-        return list(pool.map(outcome, submissions))
+        for found in pool.map(outcome, submissions):
+            outcomes.append(found)
+            told(f"attacking {name}", len(outcomes), len(submissions))
+    return outcomes

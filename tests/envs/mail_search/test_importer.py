@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from latih.envs.mail_search.importer import import_mail, main
 from latih.envs.mail_search.questions import Mail
 from latih.envs.mail_search.store import Store
+from tests.soak import examples
 
 
 def plain() -> bytes:
@@ -128,7 +129,7 @@ VALUES = st.binary(max_size=30) | st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(HEADERS, VALUES), max_size=8), st.binary(max_size=80))
 def test_broken_mail_is_taken_as_it_is(tmp_path: Path, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
     source = tmp_path / "broken"

@@ -13,6 +13,7 @@ from latih.core import ConfigError
 from latih.envs.mail_search import boxes
 from latih.envs.mail_search.questions import Mail
 from latih.envs.mail_search.store import Store, image, quote, write
+from tests.soak import examples
 
 ROOT = Path(__file__).parents[3]
 MAILS = [
@@ -102,7 +103,7 @@ OPERATORS = st.sampled_from(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(
     st.lists(OPERATORS | st.text(max_size=8) | st.text("falcon budget", max_size=6), max_size=12),
     st.sampled_from(["", " "]),

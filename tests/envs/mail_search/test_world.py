@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from latih.envs.mail_search.phrases import CHANGE, FACT, ORDER
 from latih.envs.mail_search.questions import KINDS, Mail
 from latih.envs.mail_search.world import MAX_MAILS, ROUND, mailbox
+from tests.soak import examples
 
 ROOT = Path(__file__).parents[3]
 
@@ -111,7 +112,7 @@ def test_near_duplicates_share_a_word_and_the_phrase_but_not_the_value() -> None
         assert not one.sources[0] & other.sources[0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 2**63 - 1), st.integers(ROUND, 300))
 def test_every_mailbox_is_sound(seed: int, size: int) -> None:
     mails, questions = mailbox(seed, size)
