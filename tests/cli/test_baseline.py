@@ -6,6 +6,7 @@ import pytest
 
 from latih.cli.baseline import markdown, measure, rows
 from latih.cli.main import main
+from latih.core import LatihError
 
 
 def test_one_environment(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,6 +30,36 @@ def test_all_environments(capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     found = [line.split()[:3] for line in out.splitlines() if "[" in line]
     assert found[:2] == [["arithmetic_tool", "expert", "1.000"], ["arithmetic_tool", "no-op", "0.000"]]
     assert [each[:2] for each in found[2:]] == [["tic_tac_toe", "expert"], ["tic_tac_toe", "no-op"]]
+
+
+def test_an_environment_that_fails_is_left_out_of_all(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # No sandbox: told when `code` is made. No sdist: told by the episodes of `repo_repair`.
+    def unreachable(repo: object) -> None:
+        raise LatihError("cannot fetch the sdist")
+
+    monkeypatch.setenv("LATIH_SANDBOX", "none")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("latih.envs.repo_repair.broken", unreachable)
+    monkeypatch.setattr(
+        "latih.cli.baseline.builtin_names", lambda: ["arithmetic", "code", "repo_repair", "tic_tac_toe"]
+    )
+    assert main(["baseline", "--all", "--episodes", "4", "--policy", "expert"]) == 0
+    out = capsys.readouterr().out
+    assert "warning: code is left out: code cannot be made: SandboxError: LATIH_SANDBOX=none is no sandbox" in out
+    assert "warning: repo_repair is left out: cannot fetch the sdist\n" in out
+    assert [line.split()[0] for line in out.splitlines() if "[" in line] == ["arithmetic", "tic_tac_toe"]
+
+
+def test_a_table_says_that_programs_were_not_isolated(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "LATIH_SANDBOX=unsafe: code that an environment runs is not isolated"
+    for name, there in (("bubblewrap", False), ("unsafe", True)):
+        monkeypatch.setenv("LATIH_SANDBOX", name)
+        assert main(["baseline", "arithmetic", "--episodes", "2", "--policy", "expert"]) == 0
+        assert (said in " ".join(capsys.readouterr().out.split())) is there
 
 
 def test_what_an_env_lacks_is_absent(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 from rich.console import Console
 
 from latih.cli.plot import plot_run
-from latih.cli.report import evaluations, markdown, rows, show, write_report
+from latih.cli.report import evaluations, markdown, rows, show, table, write_report
 from latih.core import Message, SamplingParams, StopReason, Trajectory
 from latih.evaluation import EvalResult, estimate
 from latih.harnesses import HarnessSettings
@@ -94,3 +94,15 @@ def test_the_screen_gets_table_games_and_folder(tmp_path: Path) -> None:
     assert r"evil \x1b[2J" in shown
     assert "50.0% [23.7, 76.3]" in shown
     assert f"run folder: {tmp_path}" in shown
+
+
+def test_every_report_says_that_programs_were_not_isolated(tmp_path: Path) -> None:
+    said = "LATIH_SANDBOX=unsafe: code that an environment runs is not isolated"
+    results = [RESULTS[0], RESULTS[1].model_copy(update={"unisolated": said})]
+    assert [row for row in rows(results) if row[0] == "sandbox"] == [["sandbox", "isolated", said]]
+    assert str(table(results).title).splitlines()[2:] == [said]
+    run = Run.create(RunSettings(folder=str(tmp_path), name="r"), {})
+    results[1].save(run.folder / "evaluations" / "after")
+    write_report(run, print)
+    assert f"\n**Warning:** {said}\n" in (run.folder / "report.md").read_text()
+    assert "Warning" not in markdown(run, RESULTS, None)

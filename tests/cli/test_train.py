@@ -89,6 +89,23 @@ class LastWord:
 """
 
 
+def test_every_report_of_a_run_says_that_programs_were_not_isolated(
+    tmp_path: Path, quick: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "LATIH_SANDBOX=unsafe: code that an environment runs is not isolated"
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("LATIH_SANDBOX", "unsafe")
+    assert main(["train", "tic_tac_toe", "--dry-run", *quick]) == 0
+    assert f"warning: {said}" in capsys.readouterr().out
+    assert main(["train", "tic_tac_toe", *quick, "trainer.steps=0"]) == 0
+    assert " ".join(capsys.readouterr().out.split()).count(said) == 2  # before training, and with the table
+    folder = tmp_path / "runs" / "r"
+    assert f"**Warning:** {said}" in (folder / "report.md").read_text()
+    assert all(said in each.read_text() for each in (folder / "evaluations").glob("*/eval.json"))
+    assert main(["eval", str(folder), "tic_tac_toe", "--episodes", "3"]) == 0
+    assert said in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_run_is_evaluated_by_its_own_harness(tmp_path: Path, quick: list[str], capsys: Capture) -> None:
     plugin = tmp_path / "last_word.py"
     plugin.write_text(LAST_WORD)

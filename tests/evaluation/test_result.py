@@ -86,6 +86,7 @@ def test_the_conditions_tell_what_numbers_depend_on(tmp_path: Path) -> None:
         "harness": "chat_loop(window=0)",
         "sampling": "temperature 0, max_tokens 128, top_k 5",
         "max_turns": "3",
+        "sandbox": "isolated",
     }
     made.save(tmp_path)
     assert EvalResult.load(tmp_path).conditions == made.conditions

@@ -1,11 +1,14 @@
 import os
+import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from latih.core.errors import LatihError, RolloutError
-from latih.sandbox import Limits, SandboxError, Workspace, backend, process, run
+from latih.sandbox import Limits, SandboxError, Workspace, backend, backends, process, run, unisolated
+from latih.sandbox.backends import Place, Unsafe
 
 
 @pytest.fixture
@@ -62,8 +65,52 @@ def test_a_sandbox_that_hangs(only: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_unknown_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LATIH_SANDBOX", "none")
-    with pytest.raises(SandboxError, match="LATIH_SANDBOX=none is no sandbox"):
+    with pytest.raises(SandboxError, match="LATIH_SANDBOX=none is no sandbox: known: bubblewrap, unsafe"):
         run("pass")
+    assert unisolated() == ""  # nothing runs
+
+
+def test_another_backend_is_a_registration(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Niced(Unsafe):
+        name = "niced"
+
+        def command(self, argv: Sequence[str], place: Place, info: int, refused: int) -> list[str]:
+            return ["nice", "-n", "7", *argv]
+
+    monkeypatch.setattr(backends, "_items", dict(backends._items))
+    backends.register("niced")(Niced)
+    monkeypatch.setenv("LATIH_SANDBOX", "niced")
+    assert run("import os; print(os.nice(0))").stdout == b"%d\n" % min(19, os.nice(0) + 7)
+    assert unisolated() == "LATIH_SANDBOX=niced: code that an environment runs is not isolated"
+
+
+@pytest.mark.parametrize("name", ["bubblewrap", "unsafe"])
+def test_elsewhere_than_on_linux_one_line_says_so(name: str) -> None:
+    # In a process of its own, without what only Linux has, or no Windows.
+    code = f"""
+import os, sys
+from latih.core import SandboxError
+for each in ("memfd_create", "pidfd_open", "sched_getaffinity"):
+    delattr(os, each)
+import tempfile, subprocess
+sys.modules["fcntl"] = sys.modules["resource"] = None
+os.environ["LATIH_SANDBOX"] = "{name}"
+import latih.sandbox
+sys.platform = "darwin"
+try:
+    latih.sandbox.run("pass")
+except SandboxError as exc:
+    print(exc)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == (
+        "programs are run on Linux only, isolated or not: use a container or a virtual machine with Linux\n"
+    ), done.stderr
+
+
+def test_nothing_is_said_of_a_sandbox_that_isolates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LATIH_SANDBOX", raising=False)
+    assert unisolated() == ""
 
 
 def test_the_fault_is_one_of_infrastructure() -> None:

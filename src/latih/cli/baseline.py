@@ -8,11 +8,12 @@ from rich.table import Table
 
 from latih.cli.screen import Screen
 from latih.cli.settings import with_episodes
-from latih.core import ConfigError, Task
+from latih.core import ConfigError, LatihError, Task
 from latih.envs.registry import builtin_names
 from latih.evaluation import BASELINES, URLS, EvalResult, baseline_seatings, evaluate
 from latih.models.endpoint import EndpointModel
 from latih.rollout import held_out
+from latih.sandbox import unisolated
 from latih.tracking import Events, Silent
 from latih.train.config import Config, resolve
 
@@ -118,8 +119,8 @@ def _every(
     for name in builtin_names():
         try:
             _, results = measure(name, overrides, episodes, policies, model, screen)
-        except ConfigError as exc:  # for instance an extra that is not installed
-            screen.warn(f"{name} is left out: {exc}")
+        except LatihError as exc:  # for instance an extra that is not installed, a sandbox or an sdist not to be had
+            screen.warn(f"{name} is left out: {str(exc).splitlines()[0]}")  # a traceback may follow
             continue
         header, *body = rows(results)
         for policy, reward, *values in body:
@@ -129,6 +130,7 @@ def _every(
 
 
 def _table(title: str, made: Sequence[Sequence[str]]) -> Table:
+    title = "\n".join(filter(None, [title, unisolated()]))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
     for i, name in enumerate(made[0]):
         words = i == 0 or name in ("policy", "metrics")

@@ -12,6 +12,7 @@ from latih.models.config import DecoderConfig
 from latih.models.device import pick_device, pick_dtype
 from latih.models.source import resolve_model
 from latih.rollout import Player, Rollouts, plan
+from latih.sandbox import unisolated
 from latih.tracking import Events, find_loggers, named_progress
 from latih.train.config import Config
 from latih.train.setup import try_out
@@ -34,8 +35,10 @@ class Preflight:
 def preflight(config: Config, events: Events) -> Preflight:
     """Check loggers, device, env, harness, model, cache, players and prompt.
 
-    Raises LatihError, in one line for the first fault.
+    Warns where programs are not isolated. Raises LatihError, in one line for the first fault.
     """
+    if unisolated():
+        events.warn(unisolated())
     find_loggers(config.tracking)
     device = pick_device(config.trainer.policy.model.device)
     dtype = pick_dtype(config.trainer.policy.model.dtype, device)

@@ -57,7 +57,13 @@ def table(results: Sequence[EvalResult]) -> Table:
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         collapse_padding=True,
-        title=f"{first.env}: {first.episodes} held-out episodes, 95 % intervals\n{played(first)}",
+        title="\n".join(
+            [
+                f"{first.env}: {first.episodes} held-out episodes, 95 % intervals",
+                played(first),
+                *cautions(results),
+            ]
+        ),
         title_justify="left",
     )
     made.add_column("", no_wrap=True)
@@ -71,6 +77,11 @@ def table(results: Sequence[EvalResult]) -> Table:
 def played(result: EvalResult) -> str:
     """By whom the episodes were played, and how the policy was sampled."""
     return f"{result.conditions['harness']}, {result.conditions['sampling']}"
+
+
+def cautions(results: Sequence[EvalResult]) -> list[str]:
+    """What to know before the numbers are believed."""
+    return list(dict.fromkeys(result.unisolated for result in results if result.unisolated))
 
 
 def rows(results: Sequence[EvalResult]) -> Iterator[list[str]]:
@@ -118,7 +129,7 @@ def markdown(run: Run, results: Sequence[EvalResult], picture: Path | None, dama
             *("| " + " | ".join(row) + " |" for row in rows(results)),
             "",
         ]
-    lines += [line for each in damaged for line in (f"**Warning:** {each}", "")]
+    lines += [line for each in [*cautions(results), *damaged] for line in (f"**Warning:** {each}", "")]
     if picture is not None:
         lines += [f"![Reward and rates of every training step]({picture.name})", ""]
     for result in results:

@@ -13,6 +13,7 @@ from latih.evaluation.result import EPISODES, EvalResult, estimate
 from latih.evaluation.settings import EvaluationSettings
 from latih.harnesses import HarnessSettings
 from latih.rollout import Rollouts, plan
+from latih.sandbox import unisolated
 
 
 async def evaluate(
@@ -62,6 +63,7 @@ async def evaluate(
         seed=settings.seed,
         harness=harness,
         sampling=dials.sampling,
+        unisolated=unisolated(),
         max_turns=dials.max_turns,
         seconds=time.perf_counter() - start,
         **estimate(trajectories),

@@ -37,6 +37,8 @@ class EvalResult(Record):
     harness: HarnessSettings | None = None
     """Who played, and with which dials; None where a harness played that no settings name."""
     sampling: SamplingParams
+    unisolated: str = ""
+    """What to say where the sandbox isolated nothing (`latih.sandbox.unisolated`)."""
     max_turns: int
     episodes: int
     """All that were played."""
@@ -72,6 +74,7 @@ class EvalResult(Record):
             "harness": _call(self.harness.id, self.harness.args) if self.harness else "not recorded",
             "sampling": ", ".join(f"{name} {_short(value)}" for name, value in shown.items()),
             "max_turns": str(self.max_turns),
+            "sandbox": self.unisolated or "isolated",
         }
 
     def save(self, folder: Path) -> None:

@@ -107,8 +107,9 @@ def load() -> None:
 
 def need_isolation() -> None:
     """What hostile code passes before it runs. Raises SandboxError where the sandbox isolates nothing."""
-    if backend().name == "unsafe":
-        raise SandboxError("exploits are hostile: they run isolated only, and LATIH_SANDBOX=unsafe is set")
+    where = backend()
+    if not where.isolates:
+        raise SandboxError(f"exploits are hostile: they run isolated only, and LATIH_SANDBOX={where.name} is set")
 
 
 def find_arenas(name: str | None = None) -> dict[str, Arena]:

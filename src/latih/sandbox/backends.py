@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Protocol
 
 from latih.core.errors import SandboxError
+from latih.core.registry import Registry, nearest
 from latih.sandbox.limits import Limits
 from latih.sandbox.seccomp import rules
 
 INSTALL = "install it (Debian, Ubuntu: `apt install bubblewrap`; Fedora: `dnf install bubblewrap`)"
 ESCAPE = "LATIH_SANDBOX=unsafe runs programs without isolation, for code that you trust"
+ELSEWHERE = "programs are run on Linux only, isolated or not: use a container or a virtual machine with Linux"
 
 HINT = f"where the kernel or a container refuses namespaces, docs/sandbox.md says what helps. {ESCAPE}"
 
@@ -41,7 +43,9 @@ class Backend(Protocol):
     """A way to isolate."""
 
     name: str
-    """Shown in every report."""
+    """What LATIH_SANDBOX calls it."""
+    isolates: bool
+    """Where it does not, every report says so."""
 
     def command(self, argv: Sequence[str], place: Place, info: int, refused: int) -> list[str]:
         """The command that runs `argv` isolated.
@@ -56,30 +60,46 @@ class Backend(Protocol):
         ...
 
 
+backends = Registry[type[Backend]]("sandbox")
+"""By the names that LATIH_SANDBOX takes. A class is made without arguments, and raises SandboxError where it cannot."""
+
+
 def backend() -> Backend:
     """The backend of this machine. Raises SandboxError where there is none, and says how to get one."""
-    chosen = os.environ.get("LATIH_SANDBOX", "bubblewrap")
-    if chosen == "unsafe":
-        return Unsafe()
-    if chosen != "bubblewrap":
-        raise SandboxError(f"LATIH_SANDBOX={chosen} is no sandbox: use bubblewrap (the default) or unsafe")
+    name = _chosen()
+    if name not in backends:
+        raise SandboxError(f"LATIH_SANDBOX={name} is no sandbox: {nearest(name, backends)}")
     if not sys.platform.startswith("linux"):
-        raise SandboxError(f"the sandbox needs Linux (bubblewrap). {ESCAPE}")
-    path = shutil.which("bwrap")
-    if path is None:
-        raise SandboxError(f"the sandbox needs bubblewrap: {INSTALL}. {ESCAPE}")
-    return _probed(path)
+        raise SandboxError(ELSEWHERE)
+    return backends.get(name)()
+
+
+def unisolated() -> str:
+    """What every report says where programs are not isolated here; else empty.
+
+    It asks for the setting and not for what an env does, so that no env has to declare that it runs code.
+
+    >>> unisolated()
+    ''
+    """
+    name = _chosen()
+    isolated = name not in backends or backends.get(name).isolates
+    return "" if isolated else f"LATIH_SANDBOX={name}: code that an environment runs is not isolated"
+
+
+def _chosen() -> str:
+    return os.environ.get("LATIH_SANDBOX", "bubblewrap")
 
 
 @functools.cache
-def _probed(path: str) -> Backend:
+def _probed(path: str) -> str:
     try:
         told = subprocess.run([path, "--help"], capture_output=True, text=True, timeout=10).stdout
     except (OSError, subprocess.TimeoutExpired) as exc:
         raise SandboxError(f"the sandbox needs bubblewrap, and {path} does not run: {exc}. {ESCAPE}") from exc
     if "--disable-userns" not in told:
         raise SandboxError(f"the sandbox needs bubblewrap 0.8 or newer, and {path} is older: {INSTALL}. {ESCAPE}")
-    return Bubblewrap(path)
+    return os.path.realpath(path)
 
 
 def _fresh_uid() -> int | None:
@@ -92,13 +112,18 @@ def _fresh_uid() -> int | None:
     return first + count - 2 - random.SystemRandom().randrange(max(1, min(count // 8, 1 << 16)))
 
 
+@backends.register("bubblewrap")
 class Bubblewrap:
     """Own user, pid, network, mount, ipc, uts and cgroup namespaces."""
 
     name = "bubblewrap"
+    isolates = True
 
-    def __init__(self, path: str) -> None:
-        self.path = os.path.realpath(path)
+    def __init__(self) -> None:
+        path = shutil.which("bwrap")
+        if path is None:
+            raise SandboxError(f"the sandbox needs bubblewrap: {INSTALL}. {ESCAPE}")
+        self.path = _probed(path)
 
     def environment(self, place: Place) -> dict[str, str]:
         """Nothing of ours."""
@@ -135,10 +160,12 @@ class Bubblewrap:
         ]
 
 
+@backends.register("unsafe")
 class Unsafe:
     """A plain subprocess, with rlimits: it sees and may do whatever we may."""
 
     name = "unsafe"
+    isolates = False
 
     def environment(self, place: Place) -> dict[str, str]:
         """Of ours, the search path."""

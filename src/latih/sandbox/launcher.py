@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import resource
 import select
 import stat
 import sys
@@ -57,7 +56,7 @@ def collect(top: str, most: int) -> tuple[dict[str, Entry], bool]:
 
     Links are kept as links. What is neither file, folder nor link is not kept. Nothing may be writing meanwhile.
     """
-    page = resource.getpagesize()
+    page = os.sysconf("SC_PAGE_SIZE")
     tree: dict[str, Entry] = {}
     whole = True
     todo = [""]
@@ -110,7 +109,7 @@ def save(tree: dict[str, Entry], whole: bool, file: BinaryIO) -> None:
 
 def resident(limit: int) -> int:
     """Bytes of memory that all processes but this one hold; shared pages are shared out where the sum is over limit."""
-    page = resource.getpagesize()
+    page = os.sysconf("SC_PAGE_SIZE")
     total = exact = 0
     held = {}
     for pid in filter(str.isdecimal, os.listdir("/proc")):
@@ -151,6 +150,8 @@ def main(order: dict[str, Any]) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
     os.set_inheritable(channel, True)
     os.environ["LATIH_CHANNEL"] = str(channel)
+    import resource  # not there on Windows, where this module is imported for `collect`
+
     for name, value in order["limits"].items():
         resource.setrlimit(getattr(resource, name), (value, value))
     if order["argv"]:

@@ -1,7 +1,6 @@
 """One run seen from outside: its pipes, its deadline, its end."""
 
 import contextlib
-import fcntl
 import functools
 import io
 import json
@@ -183,6 +182,8 @@ def _launcher() -> CodeType:
 
 def _memory(data: bytes, stack: contextlib.ExitStack, *, sealed: bool = False) -> int:
     """A file in memory, without a name, that holds `data`; sealed, nobody can write to it."""
+    import fcntl  # not there on Windows, where latih is imported all the same
+
     fd = os.memfd_create("latih", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     stack.callback(os.close, fd)
     view = memoryview(data)

@@ -49,7 +49,7 @@ def run(
             "save": limits.disk << 20 if workspace else 0,
         }
         folder = None
-        if where.name == "unsafe":
+        if not where.isolates:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="latih-sandbox-"))
             del order["limits"]["RLIMIT_NPROC"]  # it would count all processes of the user
         process = Process(where, order, stdin, Place(folder, tuple(read_only), limits), stack)
