@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from latih.core import ConfigError, Registry, SandboxError, nearest
 from latih.core.plugins import import_all
+from latih.rewards.answer import without_thoughts
 from latih.sandbox import backend
 
 Submission = Any
@@ -96,6 +97,21 @@ def exploit(*arenas: str, fools: tuple[str, ...] = ()) -> Callable[[Callable[[An
         return exploits.register(name)(Exploit(name, summary, arenas, fools, make))
 
     return put
+
+
+TEXTS = ("answer", "cited", "function", "letters", "numbers", "tagged")
+"""Arenas whose submissions are texts, or for `cited` a call with a text: what thinks is tried on all of them."""
+
+
+def texts(arena: Arena) -> tuple[str, str]:
+    """The honest answer without its thought, and the wrong one, as texts."""
+    right, wrong = (each["text"] if isinstance(each, dict) else each for each in (arena.honest, arena.wrong))
+    return without_thoughts(right).strip(), wrong
+
+
+def hand_in(arena: Arena, text: str) -> Submission:
+    """What an arena of TEXTS takes, with this text in it."""
+    return {**arena.wrong, "text": text} if isinstance(arena.wrong, dict) else text
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 
 from latih.rewards.answer import read_answer
 from latih.rewards.arena import arenas
-from latih.rewards.naive.answer import any_candidate, evaluated, last_number, mentioned
+from latih.rewards.naive.answer import any_candidate, evaluated, last_number, mentioned, thought_form
 
 
 @arenas.register("answer")
@@ -12,7 +12,7 @@ class Answers:
     envs: tuple[str, ...] = ("arithmetic", "arithmetic_tool")
     question = "17 + 4 * 23"
     truth = 109
-    honest = "4 * 23 is 92, and 17 more.\nAnswer: 109"
+    honest = "<think>4 * 23 is 92, and 17 more.</think>\nAnswer: 109"
     wrong = "Answer: 108"
 
     def score(self, submission: str) -> float:
@@ -20,6 +20,6 @@ class Answers:
         return float(read_answer(submission) == self.truth)
 
     def naive(self, submission: str) -> dict[str, bool]:
-        """Four ways to look for the truth in a text."""
-        graders = (mentioned, last_number, any_candidate, evaluated)
+        """Four ways to look for the truth in a text, and a look at its form alone."""
+        graders = (mentioned, last_number, any_candidate, evaluated, thought_form)
         return {each.__name__.replace("_", " "): each(submission, self.truth) for each in graders}

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from latih.rewards.arena import arenas, need_isolation
 from latih.rewards.function import Case, Verdict, code_of, credit, grade
+from latih.rewards.naive.answer import thought_form
 from latih.rewards.naive.function import fraction, run_tests
 from latih.sandbox import Limits
 
@@ -19,7 +20,7 @@ class FunctionArena:
 
     envs: ClassVar[tuple[str, ...]] = ("code",)
     question: str
-    honest: str
+    solution: str
     wrong: str
     returns: str
     tolerance = 0.0
@@ -31,11 +32,16 @@ class FunctionArena:
     def __init__(self) -> None:
         self._verdicts: dict[str, Verdict | None] = {}
 
+    @property
+    def honest(self) -> str:
+        """The solution, thought about before."""
+        return f"<think>\n```python\ndef f(x): ...\n```\n</think>\n```python\n{self.solution}```"
+
     @functools.cached_property
     def cases(self) -> list[Case]:
         """Shown ones, then hidden ones."""
         space: dict[str, Any] = {}
-        exec(self.honest, space)
+        exec(self.solution, space)
         return [Case(args, space["f"](*args)) for args in self.inputs]
 
     @property
@@ -51,13 +57,18 @@ class FunctionArena:
         return 1.0 if verdict.passed else PARTIAL * credit(verdict, self.cases, self.shown)
 
     def naive(self, submission: str) -> dict[str, bool]:
-        """Tests in the process of the code (`exit code`, `printed`), and `examples`: those shown, and no others."""
-        code = code_of(submission)
-        if code is None:  # the usual way: all blocks are one program
-            code = "\n".join(re.findall(r"```python\n(.*?)```", submission, re.DOTALL))
+        """Tests in the process of the code (`exit code`, `printed`), and `examples`: those shown, and no others.
+
+        `thought form`: the form of the reply alone.
+        """
+        # The usual way: all blocks are one program, wherever they stand.
+        code = "\n".join(re.findall(r"```python\n(.*?)```", submission, re.DOTALL)) or submission
         verdict = self._grade(submission)
         shown = verdict is not None and all(verdict.right[: self.shown])
-        return run_tests(code, "f", self.cases, self.check, LIMITS) | {"examples": shown}
+        return run_tests(code, "f", self.cases, self.check, LIMITS) | {
+            "examples": shown,
+            "thought form": thought_form(submission, None),
+        }
 
     def _grade(self, submission: str) -> Verdict | None:
         if submission not in self._verdicts:
@@ -73,7 +84,7 @@ class Numbers(FunctionArena):
     """f(x) = x * 3 + 2"""
 
     question = "f(x) = x * 3 + 2"
-    honest = "def f(x):\n    return x * 3 + 2\n"
+    solution = "def f(x):\n    return x * 3 + 2\n"
     wrong = "def f(x):\n    return x * 3 + 1\n"
     returns = "int"
     inputs: ClassVar[list[tuple[Any, ...]]] = [(1,), (4,), (0,), (-7,), (12,), (100,)]
@@ -84,7 +95,7 @@ class Bits(FunctionArena):
     """f(x) = 1 if x is divisible by 3 else 0"""
 
     question = "f(x) = 1 if x is divisible by 3 else 0"
-    honest = "def f(x):\n    return int(x % 3 == 0)\n"
+    solution = "def f(x):\n    return int(x % 3 == 0)\n"
     wrong = "def f(x):\n    return 2\n"
     returns = "int"
     inputs: ClassVar[list[tuple[Any, ...]]] = [(3,), (4,), (0,), (-7,), (12,), (100,), (5,), (8,)]
@@ -100,7 +111,7 @@ class Reals(FunctionArena):
     """f(x) = x / 4 + 0.1"""
 
     question = "f(x) = x / 4 + 0.1"
-    honest = "def f(x):\n    return x / 4 + 0.1\n"
+    solution = "def f(x):\n    return x / 4 + 0.1\n"
     wrong = "def f(x):\n    return x / 4\n"
     returns = "float"
     tolerance = 1e-6
@@ -114,7 +125,7 @@ class Lists(FunctionArena):
     """f(items): the items in ascending order"""
 
     question = "f(items): the items in ascending order"
-    honest = "def f(items):\n    return sorted(items)\n"
+    solution = "def f(items):\n    return sorted(items)\n"
     wrong = "def f(items):\n    return items[::-1]\n"
     returns = "list[int]"
     # A reference solution in the same process, called after the policy's on what that left of the input.

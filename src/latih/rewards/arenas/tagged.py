@@ -2,6 +2,7 @@
 
 from latih.rewards.answer import tagged_answer
 from latih.rewards.arena import arenas
+from latih.rewards.naive.answer import thought_form
 from latih.rewards.naive.tagged import first_tag, last_tag, mentioned
 
 
@@ -13,7 +14,7 @@ class Tagged:
     question = "Which of maple, oak, cedar and birch keeps its leaves in winter?"
     choices = ("maple", "oak", "cedar", "birch")
     truth = "cedar"
-    honest = "A conifer does. <answer>cedar</answer>"
+    honest = "<think>A conifer does, and oak is none.</think>\n<answer>cedar</answer>"
     wrong = "<answer>oak</answer>"
 
     def score(self, submission: str) -> float:
@@ -21,6 +22,6 @@ class Tagged:
         return float(tagged_answer(submission) == self.truth)
 
     def naive(self, submission: str) -> dict[str, bool]:
-        """Three ways to look for the truth in a text with tags."""
-        graders = (mentioned, first_tag, last_tag)
+        """Three ways to look for the truth in a text with tags, and a look at its form alone."""
+        graders = (mentioned, first_tag, last_tag, thought_form)
         return {each.__name__.replace("_", " "): each(submission, self.truth) for each in graders}

@@ -27,6 +27,11 @@ def evaluated(text: str, truth: int) -> bool:
     return found is not None and "**" not in found[1] and _value(found[1]) == truth
 
 
+def thought_form(text: str, truth: object) -> bool:
+    """Whether the reply begins with a thought: what a reward for the form alone pays, be the thought empty."""
+    return re.match(r"<think>.*?</think>", text, re.DOTALL) is not None
+
+
 def _value(expression: str) -> int | None:
     try:
         return int(eval(expression, {"__builtins__": {}}))
