@@ -10,21 +10,21 @@ from latih.data import packages
 from latih.data.packages import Sdist, find_sdist, read_sdist
 
 
-def sdist(home: Path, files: dict[str, bytes], links: dict[str, str] | None = None) -> Sdist:
-    """Put an sdist `shop` 1.0 into the cache under `home`."""
+def sdist(home: Path, files: dict[str, bytes], links: dict[str, str] | None = None, version: str = "1.0") -> Sdist:
+    """Put an sdist of `shop` into the cache under `home`."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz") as archive:
         for name, data in files.items():
-            member = tarfile.TarInfo(f"shop-1.0/{name}")
+            member = tarfile.TarInfo(f"shop-{version}/{name}")
             member.size = len(data)
             archive.addfile(member, io.BytesIO(data))
         for name, target in (links or {}).items():
-            member = tarfile.TarInfo(f"shop-1.0/{name}")
+            member = tarfile.TarInfo(f"shop-{version}/{name}")
             member.type, member.linkname = tarfile.SYMTYPE, target
             archive.addfile(member)
-    made = Sdist(package="shop", version="1.0", sha256=hashlib.sha256(stream.getvalue()).hexdigest())
-    place = home / "sdists" / f"shop-1.0-{made.sha256[:12]}.tar.gz"
-    place.parent.mkdir(parents=True)
+    made = Sdist(package="shop", version=version, sha256=hashlib.sha256(stream.getvalue()).hexdigest())
+    place = home / "sdists" / f"shop-{version}-{made.sha256[:12]}.tar.gz"
+    place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(stream.getvalue())
     return made
 

@@ -23,7 +23,7 @@ from latih.envs.repo_repair.expectations import show_test, wrong_expectations
 from latih.envs.repo_repair.expert import mend
 from latih.envs.repo_repair.layout import lay_out
 from latih.envs.repo_repair.mutations import find_bugs
-from latih.rewards.arenas.repo import CASES, RIGHT, SOURCE, TESTS
+from latih.rewards.arenas.repo import BROKEN, CASES, RIGHT, SOURCE, TESTS
 from latih.rewards.repo import RepoTask, apply
 from latih.rollout import PHASES, plan, read_rows
 from tests.data.test_packages import sdist
@@ -171,6 +171,32 @@ def task(shop: Path) -> Task:
     """The shop with a bug that the generator found."""
     [task] = build_tasks(1, ["shop==1.0"], seed=0)
     return task
+
+
+@pytest.mark.slow
+def test_a_task_from_two_releases(shop: Path) -> None:
+    older = {SOURCE: BROKEN.encode(), TESTS: b"def test_nothing():\n    pass\n"}
+    newer = {SOURCE: RIGHT.encode(), TESTS: CASES.encode(), "tests/test_more.py": MORE.encode()}
+    code, tests = sdist(shop, older, version="0.9"), sdist(shop, newer, version="1.1")
+    told: list[str] = []
+    [made] = build_tasks(2, ["shop==0.9..1.1"], progress=told.append)
+    assert made.id == "shop-0.9-e3b0c442"  # the hash of no bug
+    assert told == ["1/2 shop-0.9-e3b0c442"]
+    repo = RepoTask.model_validate(made.repo)  # type: ignore[attr-defined]
+    assert (repo.code, repo.tests, repo.bug, repo.kind) == (code, tests, [], "release")
+    assert repo.fail_to_pass == [f"{TESTS}::test_{name}" for name in ("discounted", "free", "receipt")]
+    assert len(repo.pass_to_pass) == 12
+    assert repo.shown in repo.fail_to_pass
+    assert play(RepoRepair(), "expert", 0, made).reward == 1.0
+    assert play(RepoRepair(), "random", 0, made).reward == 0.0
+    assert list(build_tasks(1, ["shop==1.1..0.9"], progress=told.append)) == []  # no five tests pass in the older one
+    assert told[1].startswith("shop 1.1..0.9: 1 tests pass")
+
+
+def test_the_releases_of_a_default_pair_follow_one_another() -> None:
+    repo = RepoTask.model_validate(BUNDLED[3].repo)  # type: ignore[attr-defined]
+    assert (repo.kind, repo.code.version, repo.tests.version) == ("release", "1.22.3", "1.22.4")
+    assert f"parse=={repo.code.version}..{repo.tests.version}" in build.PACKAGES
 
 
 def call(name: str, **arguments: object) -> Message:

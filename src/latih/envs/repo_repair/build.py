@@ -26,7 +26,7 @@ from latih.envs.repo_repair.project import command, shown_command, visible_files
 from latih.rewards.repo import Edit, Form, Report, RepoTask, apply, pick, run_tests
 from latih.sandbox import Limits, Workspace
 
-PACKAGES = ["inflection==0.5.1", "parse==1.22.4", "toolz==1.0.0", "parse==1.20.1..1.21.0"]
+PACKAGES = ["inflection==0.5.1", "parse==1.22.4", "toolz==1.0.0", "parse==1.22.3..1.22.4"]
 """Small, without dependencies, and with tests in their sdists: MIT, MIT, BSD."""
 SLOW = 30.0
 """Seconds that a package's tests may take."""
