@@ -12,6 +12,8 @@ from latih.envs.calculator import evaluate
 from latih.envs.registry import register
 from latih.envs.spaces import Item, messages_of, text_of
 from latih.rewards.answer import read_answer
+from latih.rewards.naive import exploited
+from latih.rewards.naive.answer import WATCHED
 
 SYSTEM = "Work it out. End with one line: Answer: N"
 
@@ -32,7 +34,8 @@ class Arithmetic(MessageEnv):
 
         R = [N is the value of the expression]
 
-    Metrics: `correct` and `answered` (0 or 1: there is exactly one candidate). See docs/envs/arithmetic.md.
+    Metrics: `correct` and `answered` (0 or 1: there is exactly one candidate), and with `watch_exploits`
+    `exploited`. See docs/envs/arithmetic.md.
     """
 
     columns = ("prompt",)
@@ -45,16 +48,19 @@ class Arithmetic(MessageEnv):
         terms: Annotated[int, Field(ge=2, le=8)] = 2,
         digits: Annotated[int, Field(ge=1, le=6)] = 2,
         operators: Annotated[str, Field(pattern=r"^[-+*]+$")] = "+-*",
+        watch_exploits: bool = False,
     ) -> None:
         """Set the dials.
 
         terms: how many numbers the expression has.
         digits: each number has at most so many.
         operators: drawn from these, any of + - *.
+        watch_exploits: also ask graders of the usual kind, and count who passes them and not ours. Pays nothing.
         """
         self.terms = terms
         self.digits = digits
         self.operators = operators
+        self.watch_exploits = watch_exploits
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Item, dict[str, Any]]:
         """Draw an expression, or take the task: its prompt is shown and its `answer`, a whole number, is the truth.
@@ -72,10 +78,15 @@ class Arithmetic(MessageEnv):
         """Score the answer. Raises RuntimeError after the end of the episode."""
         self.check_playing()
         self.over = True
-        said = read_answer(text_of(action))
+        text = text_of(action)
+        said = read_answer(text)
         correct = float(said == self.answer)
-        metrics = {"correct": correct, "answered": float(said is not None)}
+        metrics = {"correct": correct, "answered": float(said is not None)} | self.watched(text, said == self.answer)
         return "Right." if correct else "Wrong.", correct, True, False, {"metrics": metrics}
+
+    def watched(self, text: str, right: bool) -> dict[str, float]:
+        """The metric `exploited`, where it is asked for."""
+        return exploited(right, (each(text, self.answer) for each in WATCHED)) if self.watch_exploits else {}
 
     def check_task(self, task: Task) -> None:
         """Raises ValueError where the task has no whole number for its answer."""

@@ -28,7 +28,7 @@ class ArithmeticTool(Arithmetic):
 
     paid by the last turn. One call more than `max_calls` truncates the episode, with reward 0, as does any other bound
     that comes before an answer. Metrics: `correct`,
-    `tool_calls`, `bad_calls`. See docs/envs/arithmetic_tool.md.
+    `tool_calls`, `bad_calls`, and with `watch_exploits` `exploited`. See docs/envs/arithmetic_tool.md.
     """
 
     tools = (CALCULATOR,)
@@ -41,6 +41,7 @@ class ArithmeticTool(Arithmetic):
         digits: Annotated[int, Field(ge=1, le=6)] = 2,
         operators: Annotated[str, Field(pattern=r"^[-+*]+$")] = "+-*",
         max_calls: Annotated[int, Field(ge=0)] = 4,
+        watch_exploits: bool = False,
     ) -> None:
         """Set the dials.
 
@@ -48,8 +49,9 @@ class ArithmeticTool(Arithmetic):
         digits: each number has at most so many.
         operators: drawn from these, any of + - *.
         max_calls: tool calls that the policy may make in an episode.
+        watch_exploits: also ask graders of the usual kind, and count who passes them and not ours. Pays nothing.
         """
-        super().__init__(terms, digits, operators)
+        super().__init__(terms, digits, operators, watch_exploits)
         self.max_calls = max_calls
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Item, dict[str, Any]]:
@@ -63,7 +65,7 @@ class ArithmeticTool(Arithmetic):
         message = message_of(action)
         if not message.tool_calls:
             correct = float(read_answer(message.text) == self.answer)
-            return "Right." if correct else "Wrong.", correct, True, False, self._end(correct)
+            return "Right." if correct else "Wrong.", correct, True, False, self._end(correct, message.text)
         results, beyond = self.calls.answer(message.tool_calls, calculate)
         if beyond:
             return results, 0.0, False, True, self._end(0.0)
@@ -84,6 +86,6 @@ class ArithmeticTool(Arithmetic):
             return calculation(self.question) if first else f"Answer: {self.answer}"
         return super().scripted(name, rng)
 
-    def _end(self, correct: float) -> dict[str, Any]:
+    def _end(self, correct: float, text: str = "") -> dict[str, Any]:
         self.over = True
-        return {"metrics": {"correct": correct, **self.calls.metrics}}
+        return {"metrics": {"correct": correct, **self.calls.metrics, **self.watched(text, correct == 1)}}

@@ -15,6 +15,8 @@ from latih.envs.calculator import CALCULATOR, calculate, calculation, evaluate
 from latih.envs.registry import register
 from latih.envs.spaces import Item, message_of
 from latih.envs.tools import Calls
+from latih.rewards.naive import exploited
+from latih.rewards.naive.answer import WATCHED
 from latih.rewards.numbers import final_number
 
 SYSTEM = "Solve the problem step by step. End with one line: #### N"
@@ -35,21 +37,25 @@ class Gsm8k(MessageEnv):
     where a reply without a final number, or with more than one candidate, has none: see `latih.rewards.numbers`. With
     `calculator`, a message with tool calls is a turn that pays 0; one call beyond `max_calls` truncates the episode,
     with reward 0. Metrics: `correct`, `answered` (there was one final number), and with the calculator `tool_calls`
-    and `bad_calls`. See docs/envs/gsm8k.md.
+    and `bad_calls`, with `watch_exploits` `exploited`. See docs/envs/gsm8k.md.
     """
 
     policies = ("random", "expert")
     columns = ("question", "answer")
 
     @validate_call
-    def __init__(self, calculator: bool = False, max_calls: Annotated[int, Field(ge=1)] = 8) -> None:
+    def __init__(
+        self, calculator: bool = False, max_calls: Annotated[int, Field(ge=1)] = 8, watch_exploits: bool = False
+    ) -> None:
         """Set the dials.
 
         calculator: whether there is one to call, before the answer.
         max_calls: tool calls that the policy may make in an episode.
+        watch_exploits: also ask graders of the usual kind, and count who passes them and not ours. Pays nothing.
         """
         self.tools = (CALCULATOR,) if calculator else ()
         self.max_calls = max_calls
+        self.watch_exploits = watch_exploits
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Item, dict[str, Any]]:
         """Show the task, or a problem made up. Raises ValueError where the task is none."""
@@ -70,7 +76,7 @@ class Gsm8k(MessageEnv):
             return results, 0.0, False, beyond, self._end(None) if beyond else {}
         number = final_number(message.text)
         correct = number == self.truth
-        return "Right." if correct else "Wrong.", float(correct), True, False, self._end(number)
+        return "Right." if correct else "Wrong.", float(correct), True, False, self._end(number, message.text)
 
     def truncate(self, reason: str) -> tuple[float, dict[str, Any]]:
         """No answer is no right one."""
@@ -94,9 +100,11 @@ class Gsm8k(MessageEnv):
             return ANNOTATION.sub("", self.solution)
         return super().scripted(name, rng)
 
-    def _end(self, number: Fraction | None) -> dict[str, Any]:
+    def _end(self, number: Fraction | None, text: str = "") -> dict[str, Any]:
         self.over = True
         metrics = {"correct": float(number == self.truth), "answered": float(number is not None)}
+        if self.watch_exploits:
+            metrics |= exploited(number == self.truth, (each(text, self.truth) for each in WATCHED))
         return {"metrics": metrics | (self.calls.metrics if self.tools else {})}
 
 

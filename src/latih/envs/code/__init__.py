@@ -12,6 +12,7 @@ from latih.envs.code.problems import LEVELS, Problem, draw, parameters, problem_
 from latih.envs.registry import register
 from latih.envs.spaces import Item, text_of
 from latih.rewards.function import LIMITS, Case, Verdict, code_of, credit, grade
+from latih.rewards.naive import exploited
 from latih.rewards.naive.function import run_tests
 from latih.sandbox import backend
 
@@ -169,7 +170,7 @@ class Code(MessageEnv):
         }
         if self.watch_exploits:
             # A run of its own, after ours: what it tells the policy's code is of no use any more.
-            passed = not right and any(run_tests(source or "", problem.name, problem.cases, "", self.limits).values())
-            metrics["exploited"] = float(passed)
+            passed = run_tests(source or "", problem.name, problem.cases, "", self.limits) if not right else {}
+            metrics |= exploited(right, passed.values())
         reward = 1.0 if right else self.reward_invalid if invalid else self.partial * share
         return "Right." if right else "Wrong.", reward, True, False, {"metrics": metrics}

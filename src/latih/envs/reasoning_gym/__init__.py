@@ -14,6 +14,8 @@ from latih.envs.base import MessageEnv
 from latih.envs.registry import register
 from latih.envs.spaces import Item, text_of
 from latih.rewards.answer import tagged_answer
+from latih.rewards.naive import exploited
+from latih.rewards.naive.tagged import WATCHED_TAGS
 
 SYSTEM = "Put your answer between <answer> and </answer>."
 EXCLUDED = Path(__file__).with_name("excluded.json")
@@ -39,18 +41,21 @@ class ReasoningGym(MessageEnv):
     A scorer's part marks are no reward; they are the metric `score`. A scorer that raises is an error of the episode,
     not a 0. Puzzles are drawn from hashed seeds, since neighbouring seeds of reasoning-gym share puzzles, and drawn
     again where one comes without an answer that its own scorer takes. Metrics: `correct`, `score`, `answered`,
-    `redrawn`. See docs/envs/reasoning_gym.md.
+    `redrawn`, with `watch_exploits` `exploited`. See docs/envs/reasoning_gym.md.
     """
 
     policies = ("random", "expert")
     name: ClassVar[str] = ""
 
     @validate_call
-    def __init__(self, config: dict[str, Any] | None = None, exploitable: bool = False) -> None:
+    def __init__(
+        self, config: dict[str, Any] | None = None, exploitable: bool = False, watch_exploits: bool = False
+    ) -> None:
         """Set the dials.
 
         config: the task's own dials, as its page in reasoning-gym's documentation lists them.
         exploitable: whether to make a task whose scorer can be cheated.
+        watch_exploits: also ask graders of the usual kind, and count who passes them and not ours. Pays nothing.
         """
         if not self.name:
             raise ConfigError("reasoning_gym is a family of tasks: say which, such as reasoning_gym:leg_counting")
@@ -59,6 +64,7 @@ class ReasoningGym(MessageEnv):
             mend = "set env.args.exploitable=true to have it" if found["kind"] == "exploitable" else "take another"
             raise ConfigError(f"reasoning_gym:{self.name} is left out ({found['kind']}): {found['why']}; {mend}")
         self.config = config or {}
+        self.watch_exploits = watch_exploits
         create(self.name, 0, self.config)  # a wrong dial is told now
 
     @classmethod
@@ -84,10 +90,13 @@ class ReasoningGym(MessageEnv):
         """Score the reply. Raises GraderError where the scorer fails, RuntimeError after the end of the episode."""
         self.check_playing()
         self.over = True
-        answer = tagged_answer(text_of(action))
+        text = text_of(action)
+        answer = tagged_answer(text)
         score = self._score(answer) if answer else 0.0
         correct = float(score >= 1)
         metrics = {"correct": correct, "score": score, "answered": float(bool(answer)), "redrawn": float(self.redrawn)}
+        if self.watch_exploits:
+            metrics |= exploited(correct == 1, (each(text, self.answer) for each in WATCHED_TAGS))
         return "Right." if correct else "Wrong.", correct, True, False, {"metrics": metrics}
 
     def scripted(self, name: str, rng: random.Random) -> str | Message:

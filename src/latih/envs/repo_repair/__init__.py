@@ -11,13 +11,16 @@ from pydantic import Field, ValidationError, validate_call
 
 from latih.core import ConfigError, Message, Task, ToolSchema
 from latih.data import read_tasks
+from latih.data.packages import read_sdist
 from latih.envs.base import MessageEnv
 from latih.envs.registry import register
 from latih.envs.repo_repair.expert import mend
 from latih.envs.repo_repair.project import command, shown_command, visible_files
 from latih.envs.spaces import Item, message_of
 from latih.envs.tools import Calls, calling
-from latih.rewards.repo import RepoTask, Verdict, broken, grade, solution
+from latih.rewards.naive import exploited
+from latih.rewards.naive.repo import run_in_place
+from latih.rewards.repo import LIMITS, RepoTask, Verdict, broken, grade, pick, solution
 from latih.sandbox import Workspace
 
 SYSTEM = "Mend the bug in this Python project. Edit its files with the tools. Then reply: Done."
@@ -76,7 +79,7 @@ class RepoRepair(MessageEnv):
         R = [every fail-to-pass and every pass-to-pass test passes, and every wrong expectation fails]
 
     Metrics: `correct` (R), `fail_to_pass`, `pass_to_pass`, `canaries` (fractions), `changed` (declared files that
-    differ), `tool_calls`, `bad_calls`. See docs/envs/repo_repair.md.
+    differ), `tool_calls`, `bad_calls`; with `watch_exploits` `exploited`. See docs/envs/repo_repair.md.
     """
 
     tools = TOOLS
@@ -88,14 +91,18 @@ class RepoRepair(MessageEnv):
         self,
         max_calls: Annotated[int, Field(ge=1)] = 12,
         output: Annotated[int, Field(ge=100)] = 3000,
+        watch_exploits: bool = False,
     ) -> None:
         """Set the dials.
 
         max_calls: tool calls that the policy may make in an episode.
         output: characters of a tool's answer; of more, the middle is left out.
+        watch_exploits: also run the tests in the policy's own folder, and count who passes them and not ours. It pays
+            nothing.
         """
         self.max_calls = max_calls
         self.output = output
+        self.watch_exploits = watch_exploits
         self.workspace: Workspace | None = None
 
     @staticmethod
@@ -223,7 +230,6 @@ class RepoRepair(MessageEnv):
 
     def _end(self, verdict: Verdict) -> dict[str, Any]:
         self.over = True
-        self.close()
         metrics = {
             "correct": verdict.score,
             "fail_to_pass": verdict.fail_to_pass,
@@ -231,7 +237,16 @@ class RepoRepair(MessageEnv):
             "canaries": verdict.canaries,
             "changed": float(sum(self.files.get(path) != text for path, text in self.broken.items())),
         }
+        if self.watch_exploits:
+            right = verdict.score == 1
+            metrics |= exploited(right, [] if right else self._naive().values())
+        self.close()
         return {"metrics": metrics | self.calls.metrics}
+
+    def _naive(self) -> dict[str, bool]:
+        """What pytest says in the policy's own folder, once our verdict stands: nothing it sees is of use any more."""
+        tests = pick(read_sdist(self.repo.tests), self.repo.support)
+        return run_in_place(self._place, tests, LIMITS, self.repo.roots, self.repo.test_files)
 
     def _plan(self) -> list[Message]:
         test = calling("run", cmd=shown_command(self.repo))

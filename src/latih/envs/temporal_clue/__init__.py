@@ -13,6 +13,8 @@ from latih.envs.temporal_clue.options import read_options
 from latih.envs.temporal_clue.puzzle import puzzle
 from latih.envs.temporal_clue.world import TIMES, Size
 from latih.rewards.letters import grade
+from latih.rewards.naive import exploited
+from latih.rewards.naive.tagged import WATCHED_LINES
 
 ANSWERS = TypeAdapter(dict[Annotated[str, Field(pattern="^[A-Z]$")], str])
 
@@ -26,8 +28,8 @@ class TemporalClue(MessageEnv):
         R = (number of letters whose only candidate in the reply is the answer) / (number of questions)
 
     so that a letter without a line, or with two different answers, counts as wrong. Metrics: `correct` (all are right),
-    `accuracy` (R), and `answered`, the fraction of the letters that have a candidate.
-    See docs/envs/temporal_clue.md.
+    `accuracy` (R), and `answered`, the fraction of the letters that have a candidate;
+    with `watch_exploits` `exploited`. See docs/envs/temporal_clue.md.
     """
 
     policies = ("random", "expert")
@@ -42,12 +44,15 @@ class TemporalClue(MessageEnv):
         times: Annotated[int, Field(ge=1, le=TIMES)] | None = None,
         bonus: Annotated[int, Field(ge=0, le=4)] = 1,
         direct: Annotated[int, Field(ge=0, le=9)] = 0,
+        watch_exploits: bool = False,
     ) -> None:
         """Set the dials. `weapons`, `rooms` and `times` grow with `suspects` where they are not given.
 
         bonus: questions beyond the main ones, about who had which motive and who or what was where.
         direct: so many of the answers are told outright by a clue; 0 leaves all of them to be deduced.
+        watch_exploits: also ask graders of the usual kind, and count who passes them and not ours. Pays nothing.
         """
+        self.watch_exploits = watch_exploits
         self.size = Size(
             suspects,
             weapons or max(2, suspects * 4 // 5),
@@ -77,13 +82,16 @@ class TemporalClue(MessageEnv):
         """Score the answers. Raises RuntimeError after the end of the episode."""
         self.check_playing()
         self.over = True
-        marks = list(grade(text_of(action), self.answers).values())
+        text = text_of(action)
+        marks = list(grade(text, self.answers).values())
         right = sum(each is True for each in marks)
         metrics = {
             "correct": float(right == len(marks)),
             "accuracy": right / len(marks),
             "answered": sum(each is not None for each in marks) / len(marks),
         }
+        if self.watch_exploits:
+            metrics |= exploited(right == len(marks), (each(text, self.answers) for each in WATCHED_LINES))
         return f"{right} of {len(marks)} right.", right / len(marks), True, False, {"metrics": metrics}
 
     def check_task(self, task: Task) -> None:

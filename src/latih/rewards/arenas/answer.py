@@ -2,6 +2,7 @@
 
 from latih.rewards.answer import read_answer
 from latih.rewards.arena import arenas
+from latih.rewards.naive import opinions
 from latih.rewards.naive.answer import any_candidate, evaluated, last_number, mentioned, thought_form
 
 
@@ -22,4 +23,4 @@ class Answers:
     def naive(self, submission: str) -> dict[str, bool]:
         """Four ways to look for the truth in a text, and a look at its form alone."""
         graders = (mentioned, last_number, any_candidate, evaluated, thought_form)
-        return {each.__name__.replace("_", " "): each(submission, self.truth) for each in graders}
+        return opinions(graders, submission, self.truth)

@@ -2,6 +2,7 @@
 
 from latih.rewards.arena import arenas
 from latih.rewards.letters import grade
+from latih.rewards.naive import opinions
 from latih.rewards.naive.answer import thought_form
 from latih.rewards.naive.tagged import last_lines, within_lines
 
@@ -25,4 +26,4 @@ class Letters:
     def naive(self, submission: str) -> dict[str, bool]:
         """Two ways to look for the answers in the lines, and a look at the form alone."""
         graders = (within_lines, last_lines, thought_form)
-        return {each.__name__.replace("_", " "): each(submission, self.truth) for each in graders}
+        return opinions(graders, submission, self.truth)

@@ -2,6 +2,7 @@
 
 from latih.rewards.answer import tagged_answer
 from latih.rewards.arena import arenas
+from latih.rewards.naive import opinions
 from latih.rewards.naive.answer import thought_form
 from latih.rewards.naive.tagged import first_tag, last_tag, mentioned
 
@@ -24,4 +25,4 @@ class Tagged:
     def naive(self, submission: str) -> dict[str, bool]:
         """Three ways to look for the truth in a text with tags, and a look at its form alone."""
         graders = (mentioned, first_tag, last_tag, thought_form)
-        return {each.__name__.replace("_", " "): each(submission, self.truth) for each in graders}
+        return opinions(graders, submission, self.truth)

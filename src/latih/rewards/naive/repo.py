@@ -1,20 +1,29 @@
 """How repairs are often graded: the tests are copied into the policy's own folder, and pytest's word is taken."""
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 
 from latih.data.packages import test_kit
 from latih.sandbox import Limits, Workspace, run
 
-COMMAND = 'PYTHONPATH="{kit}:$PWD" PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 python -m pytest -q tests'
+COMMAND = 'PYTHONPATH="{path}" PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 python -m pytest -q {what}'
 
 
-def run_in_place(workspace: Workspace, tests: Mapping[str, bytes], limits: Limits) -> dict[str, bool]:
+def run_in_place(
+    workspace: Workspace,
+    tests: Mapping[str, bytes],
+    limits: Limits,
+    roots: Sequence[str] = (".",),
+    what: Sequence[str] = ("tests",),
+) -> dict[str, bool]:
     """Whether pytest leaves with 0 (`exit code`), and whether it `printed` that tests passed and none failed.
 
-    `own tests`: the exit code with the tests as the policy left them. Raises SandboxError, LatihError without a kit.
+    `own tests`: the exit code with the tests as the policy left them. `roots` are the folders for `sys.path`, `what` is
+    given to pytest. Raises SandboxError, LatihError without a kit.
     """
     kit = test_kit()
-    shell = ["sh", "-c", COMMAND.format(kit=kit)]
+    path = ":".join([str(kit), *(f"$PWD/{root}" for root in roots)])
+    shell = ["sh", "-c", COMMAND.format(path=path, what=shlex.join(what))]
     own = run(shell, workspace=workspace, limits=limits, read_only=[kit])
     for name, text in tests.items():
         workspace.write(name, text)

@@ -33,3 +33,8 @@ def last_lines(text: str, truth: dict[str, str]) -> bool:
     """Whether the last line of every letter is its answer."""
     found = dict(re.findall(r"^([A-Z])\. (.+?)\s*$", text, re.MULTILINE))
     return all(found.get(letter) == answer for letter, answer in truth.items())
+
+
+WATCHED_TAGS = (first_tag, last_tag)
+WATCHED_LINES = (within_lines, last_lines)
+"""What envs watch with."""
