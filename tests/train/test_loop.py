@@ -102,7 +102,11 @@ def test_constant_reward_is_warned_of_with_what_the_policy_said(tmp_path):
 
 def test_training_may_set_dials_that_evaluation_does_not(tmp_path):
     """The first position shows how many moves were made before: at most the opponent's one, or up to `opening` more."""
-    run = _train(_config(tmp_path, "env.args.list_empty=true", "env.training={opening: 6}", "rollout.groups=8", target="tic_tac_toe"))
+    run = _train(
+        _config(
+            tmp_path, "env.args.list_empty=true", "env.training={opening: 6}", "rollout.groups=8", target="tic_tac_toe"
+        )
+    )
 
     def marks(path):
         first = [each.sequences[0].messages[1].text for each in read_trajectories(path)]
