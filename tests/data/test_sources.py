@@ -74,5 +74,5 @@ def test_the_hub(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LatihError, match="cannot fetch hf://datasets/no/such from the Hugging Face hub: 404 Client"):
         find_files("hf://datasets/no/such")
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(LatihError, match=r"pip install 'latih\[hub\]'"):
+    with pytest.raises(LatihError, match=r"pip install -c constraints\.txt '\.\[hub\]' in latih's clone"):
         find_files("hf://datasets/openai/gsm8k")

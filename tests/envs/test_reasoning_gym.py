@@ -86,7 +86,9 @@ def test_what_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     reasoning_gym._library.cache_clear()
     monkeypatch.setitem(sys.modules, "reasoning_gym", None)
     try:
-        with pytest.raises(ConfigError, match=r"pip install 'latih\[reasoning-gym\]'"):
+        with pytest.raises(
+            ConfigError, match=r"pip install -c constraints\.txt '\.\[reasoning-gym\]' in latih's clone"
+        ):
             make("reasoning_gym:gcd")
     finally:
         reasoning_gym._library.cache_clear()

@@ -34,6 +34,15 @@ class SayWord(MessageEnv):
 '''
 
 
+class Wrapped(gymnasium.Wrapper):
+    """What an env of one's own may look like elsewhere."""
+
+    tools = ()
+
+    def __init__(self) -> None:
+        super().__init__(TicTacToe())
+
+
 @pytest.fixture
 def mine(tmp_path: Path) -> Path:
     (tmp_path / "helper_beside.py").write_text('WORD = "yes"\n')
@@ -108,6 +117,7 @@ def test_all_names_of_an_env_are_one(mine: Path, monkeypatch: pytest.MonkeyPatch
         ("latih.envs.tic_tac_toe:TicTacTo", {}, "names no class: did you mean 'TicTacToe'?"),
         ("latih.envs.tic_tac_toe:render", {}, "names no class"),
         ("fractions:Fraction", {}, "fractions:Fraction is no environment over messages: subclass"),
+        ("tests.envs.test_registry:Wrapped", {}, "test_registry:Wrapped is a gymnasium.Wrapper: write it as a"),
     ],
 )
 def test_bad_specs_get_one_line(spec: str, args: dict[str, object], message: str) -> None:

@@ -369,7 +369,8 @@ def test_without_the_extra_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("latih.cli.baseline.builtin_names", lambda: ["temporal_clue"])
     puzzle_of_no_other_test = ["evaluation.seed=77123"]
     with pytest.raises(
-        ConfigError, match=r"pip install 'latih\[puzzles\]', or name files .* in data.train and data.eval"
+        ConfigError,
+        match=r"pip install -c constraints\.txt '\.\[puzzles\]' in .*, or name files .* in data.train and data.eval",
     ):
         measure("temporal_clue", puzzle_of_no_other_test)
     assert main(["baseline", "--all", *puzzle_of_no_other_test]) == 0, "left out, with a warning"

@@ -5,7 +5,7 @@ from latih.envs import EnvSettings
 from latih.evaluation import EvaluationSettings, baseline_seatings, evaluate
 from latih.evaluation.baseline import TRIVIAL
 from latih.harnesses import HarnessSettings
-from latih.rollout import RolloutSettings
+from latih.rollout import PlayerSettings, RolloutSettings
 
 BARE = '''
 from latih.envs import MessageEnv, text_of
@@ -55,6 +55,17 @@ async def test_the_same_seeds_give_the_same_numbers() -> None:
     first, again = [await evaluate(play("random"), settings, label="") for _ in range(2)]
     assert (first.reward, first.rates, first.means) == (again.reward, again.rates, again.means)
     assert 0 < first.rates["win"].value < 1
+
+
+async def test_the_opponent_is_a_script_of_the_env() -> None:
+    def against(name):
+        settings = HarnessSettings(), RolloutSettings(), PlayerSettings(player=name)
+        return baseline_seatings("random", EnvSettings(id="tic_tac_toe_duel"), *settings)
+
+    assert [each.players["o"].script for each in against("expert")] == ["expert", "random"]
+    assert [each.players["o"].script for each in against("policy")] == ["random"]
+    with pytest.raises(ConfigError, match=r"evaluation\.opponent=runs/old: a baseline plays against a scripted policy"):
+        against("runs/old")
 
 
 def test_unknown_policies_are_told() -> None:

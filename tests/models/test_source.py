@@ -285,7 +285,7 @@ def test_the_download_is_told_in_megabytes(tmp_path, monkeypatch):
 
 def test_a_hub_id_without_its_client_names_the_extra(monkeypatch):
     monkeypatch.setattr(source.importlib.util, "find_spec", lambda name: None)
-    refused("HuggingFaceTB/SmolLM2-135M-Instruct", r"pip install 'latih\[hub\]'")
+    refused("HuggingFaceTB/SmolLM2-135M-Instruct", r"pip install -c constraints\.txt '\.\[hub\]' in latih's clone")
 
 
 def test_a_hub_id(model, monkeypatch):

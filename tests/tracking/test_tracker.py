@@ -131,7 +131,7 @@ def test_a_missing_package_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, module: str
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ConfigError, match=rf"pip install 'latih\[{name}\]'"):
+    with pytest.raises(ConfigError, match=rf"pip install -c constraints\.txt '\.\[{name}\]' in latih's clone"):
         Tracker(info(tmp_path, [name]), pytest.fail)
 
 

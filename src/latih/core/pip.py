@@ -12,6 +12,15 @@ EVERY = 0.5
 """Seconds between two calls of `waiting`."""
 
 
+def extra(name: str) -> str:
+    """How to install what the extra `name` of latih brings, for an error.
+
+    >>> extra("hub")
+    "pip install -c constraints.txt '.[hub]' in latih's clone"
+    """
+    return f"pip install -c constraints.txt '.[{name}]' in latih's clone"
+
+
 def run_pip(
     words: Sequence[str], timeout: float, temporary: Path | None = None, waiting: Callable[[], None] = lambda: None
 ) -> str | None:

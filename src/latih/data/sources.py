@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from latih.core import LatihError
+from latih.core.pip import extra
 
 SUFFIXES = (".parquet", ".jsonl", ".ndjson", ".json")
 EXAMPLE = "hf://datasets/openai/gsm8k/main/train-*.parquet"
@@ -44,7 +45,7 @@ def _from_hub(source: str) -> list[Path]:
     try:
         from huggingface_hub import snapshot_download
     except ImportError:
-        raise LatihError(f"{source} is on the Hugging Face hub: pip install 'latih[hub]'") from None
+        raise LatihError(f"{source} is on the Hugging Face hub: {extra('hub')}") from None
     name, revision, inside = found["name"], found["revision"], found["inside"]
     wanted = [inside, f"{inside}/*"] if inside else [f"*{suffix}" for suffix in SUFFIXES]
     try:

@@ -111,6 +111,10 @@ def make(spec: str, **args: Any) -> Env:
     """
     cls = find(spec)
     env = build(spec, cls, args)
+    if isinstance(env, gymnasium.Wrapper):
+        raise ConfigError(
+            f"{spec} is a gymnasium.Wrapper: write it as a MessageEnv, or play it by Agent.play in Python"
+        )
     if not isinstance(env, Env):
         raise ConfigError(f"{spec} is no environment over messages: subclass latih.envs.MessageEnv")
     if isinstance(env, gymnasium.Env):

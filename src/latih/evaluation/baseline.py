@@ -42,17 +42,19 @@ def baseline_seatings(
 ) -> list[Rollouts] | None:
     """What plays a baseline by its name, or any chat model, for `evaluate`. No language model is loaded.
 
-    In an env with several roles it plays each in turn, and the env's random policy the others; or all together, where
-    the `opponent` of an evaluation is the policy itself. The bound on tokens does not bind scripts: their replies are
-    whole messages. None where the env lacks a script that it should have. Raises ConfigError for an unknown name.
+    In an env with several roles it plays each in turn, and the scripted `opponent` (by default `random`) the others; or
+    all together, where the opponent is the policy itself. The bound on tokens does not bind scripts: their replies are
+    whole messages. None where the env lacks a script that it should have. Raises ConfigError for an unknown name,
+    and for an opponent that is no script.
     """
     script: str | None = None
     model: ChatModel = TRIVIAL["no-op"]  # where a script plays, it is never asked
+    scripts = scripts_of(env)
     if not isinstance(policy, str):
         model = policy
     elif policy in TRIVIAL:
         model = TRIVIAL[policy]
-    elif policy in (scripts := scripts_of(env)):
+    elif policy in scripts:
         script = policy
     elif policy in SCRIPTED:
         return None
@@ -60,6 +62,12 @@ def baseline_seatings(
         known = nearest(policy, {*BASELINES, *scripts})
         raise ConfigError(f"unknown policy {policy!r}: {known}. An endpoint is given by its URL, http://…")
     learning = {role: Player(script=script) for role in roles_of(env)}
+    against = "random" if opponent is None else opponent.player
+    if learning and against not in (POLICY, *scripts):
+        raise ConfigError(
+            f"evaluation.opponent={against}: a baseline plays against a scripted policy of the env, or `policy` plays "
+            f"all roles: {nearest(against, {POLICY, *scripts})}"
+        )
     renderer = MessageRenderer()
     rollouts = Rollouts(
         rollout,
@@ -70,5 +78,4 @@ def baseline_seatings(
         env=env.id,
         script=None if learning else script,
     )
-    together = opponent is not None and opponent.player == POLICY
-    return seatings(rollouts, learning, {}, None if together else Player(learns=False, script="random"))
+    return seatings(rollouts, learning, {}, None if against == POLICY else Player(learns=False, script=against))

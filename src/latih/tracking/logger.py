@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from latih.core import ConfigError, Registry
+from latih.core.pip import extra
 from latih.tracking.settings import TrackingSettings
 
 
@@ -44,6 +45,6 @@ def find_loggers(settings: TrackingSettings) -> dict[str, Callable[[RunInfo], Lo
 def missing(package: str) -> ConfigError:
     """The error of a logger whose package is not installed; the extra has the package's name."""
     return ConfigError(
-        f"logger {package!r} needs a package that is not installed: pip install 'latih[{package}]', or leave it out "
+        f"logger {package!r} needs a package that is not installed: {extra(package)}, or leave it out "
         "of tracking.loggers"
     )

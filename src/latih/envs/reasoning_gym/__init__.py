@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from pydantic import validate_call
 
 from latih.core import ConfigError, GraderError, Message, boundary, nearest
+from latih.core.pip import extra
 from latih.envs.base import MessageEnv
 from latih.envs.registry import register
 from latih.envs.spaces import Item, text_of
@@ -155,5 +156,5 @@ def _library() -> Any:
     try:
         from reasoning_gym import factory
     except ImportError:
-        raise ConfigError("reasoning-gym is not installed: pip install 'latih[reasoning-gym]'") from None
+        raise ConfigError(f"reasoning-gym is not installed: {extra('reasoning-gym')}") from None
     return factory

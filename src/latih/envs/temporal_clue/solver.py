@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from latih.core import ConfigError
+from latih.core.pip import extra
 from latih.envs.temporal_clue.clues import Clue
 from latih.envs.temporal_clue.world import At, Atom, Is, Size, World
 
@@ -17,8 +18,8 @@ def require() -> None:
     """Raises ConfigError where OR-tools are not installed."""
     if find_spec("ortools") is None:
         raise ConfigError(
-            "temporal_clue makes its puzzles with OR-tools: pip install 'latih[puzzles]', or name files of puzzles, "
-            "which need none, in data.train and data.eval"
+            f"temporal_clue makes its puzzles with OR-tools: {extra('puzzles')}, or name files of puzzles, which need "
+            "none, in data.train and data.eval"
         )
 
 
