@@ -32,8 +32,8 @@ class EnvSettings(Record):
     """Which environment, with which dials."""
 
     id: str
-    """A name that `latih envs` lists, `family:member`, a Gymnasium id, `path/to/file.py:Class` or
-    `package.module:Class`."""
+    """A name that `latih envs` lists, `family:member`, a Gymnasium id that `latih.envs.register` gave,
+    `path/to/file.py:Class` or `package.module:Class`."""
     args: dict[str, Any] = {}
     """The dials of the environment."""
     training: dict[str, Any] = {}

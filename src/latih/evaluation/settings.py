@@ -22,8 +22,10 @@ class EvaluationSettings(Record):
     """None samples as training does; 0 is greedy."""
 
     opponent: PlayerSettings = PlayerSettings(player="random")
-    """In an env with several roles the policy plays each role in turn, and this plays the others. `policy`: it plays
-    them all together, as in a game that is won by helping each other. `own` and `past` change and are refused here."""
+    """In an env with several roles the policy plays each role in turn, and this plays the others;
+    a role that `roles` gives to a player that learns nothing keeps that one. `policy`: it plays them all together, as
+    in a game that is won by helping each other. `own` and `past` change and are refused here. `latih baseline` knows
+    scripted policies and `policy` only."""
 
     def count(self, tasks: Sized = ()) -> int:
         """How many episodes there will be, of each role that is measured."""

