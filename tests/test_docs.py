@@ -1,6 +1,7 @@
 import importlib.util
 import json
 import re
+import shlex
 import tomllib
 import warnings
 from pathlib import Path
@@ -10,11 +11,12 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from latih.cli.main import main
-from latih.core import LatihError, Message, ToolCall
-from latih.data import DataSettings
+from latih.core import EndpointError, LatihError, Message, ToolCall
+from latih.data import DataSettings, read_trajectories
 from latih.envs import find, make
 from latih.rollout import read_rows
 from latih.runs import Run, RunSettings
+from tests.serving import serving
 from tests.tiny import tiny_model, tiny_settings
 
 ROOT = Path(__file__).parent.parent
@@ -145,6 +147,35 @@ def test_example_with_tasks(examples: Path) -> None:
     Path("rows.jsonl").write_text('{"prompt": "The colour of dusk?", "answer": "dark red"}\n')
     with pytest.raises(LatihError, match=r"rows\.jsonl, row 0: 'dark red' is more than one word"):
         read_rows(DataSettings(), "rows.jsonl", env)
+
+
+def test_example_of_a_judge(examples: Path) -> None:
+    said = [(200, {"choices": [{"message": {"content": word}}]}) for word in ("Yes.", "no")]
+    with serving(*said) as server:
+        env = make("rhyme.py:Rhyme", url=server.url)
+        env.reset(seed=0)
+        assert env.step("a cat\na hat") == ("", 1.0, True, False, {"metrics": {"correct": 1.0}})
+        env.reset(seed=0)
+        assert env.step("a cat\na dog")[1] == 0.0
+        with pytest.raises(EndpointError, match="answered 400"):
+            server.answers[:] = [(400, "no such model")]
+            env.step("")
+    assert server.requests[0].body["messages"] == [
+        {"role": "user", "content": "Do these lines rhyme? Reply yes or no.\n\na cat\na hat"}
+    ]
+
+
+def test_example_of_a_harness(examples: Path, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "own_env.md").read_text(encoding="utf-8")
+    [command] = [line for line in page.splitlines() if "second_look.py" in line and line.startswith("latih")]
+    small = tiny_settings(tiny_model(tmp_path / "tiny"), tmp_path / "runs")
+    assert main([*shlex.split(command)[1:], *small]) == 0
+    [run] = (tmp_path / "runs").iterdir()
+    for trajectory in read_trajectories(run / "trajectories" / "step-000001.parquet"):
+        [sequence] = trajectory.sequences
+        assert [each.role for each in sequence.messages] == ["user", "assistant", "user", "assistant"]
+        assert sequence.messages[2].text == "Look at that once more, and reply again."
+        assert len(sequence.turns) == 2
 
 
 def test_every_dependency_has_its_reason() -> None:
