@@ -157,8 +157,8 @@ def test_example_of_a_judge(examples: Path) -> None:
         assert env.step("a cat\na hat") == ("", 1.0, True, False, {"metrics": {"correct": 1.0}})
         env.reset(seed=0)
         assert env.step("a cat\na dog")[1] == 0.0
+        server.answers[:] = [(400, "no such model")]
         with pytest.raises(EndpointError, match="answered 400"):
-            server.answers[:] = [(400, "no such model")]
             env.step("")
     assert server.requests[0].body["messages"] == [
         {"role": "user", "content": "Do these lines rhyme? Reply yes or no.\n\na cat\na hat"}
