@@ -14,6 +14,7 @@ from latih.core.errors import (
     SandboxError,
     ToolError,
     boundary,
+    first_line,
 )
 from latih.core.messages import ImagePart, Message, Part, Role, TextPart, ToolCall, ToolSchema
 from latih.core.protocols import (
@@ -72,5 +73,6 @@ __all__ = [
     "Turn",
     "boundary",
     "derive_seed",
+    "first_line",
     "nearest",
 ]

@@ -78,6 +78,16 @@ class SandboxError(RolloutError, LatihError):
     kind = "sandbox"
 
 
+def first_line(exc: BaseException, kind: bool = False) -> str:
+    """What an exception says, in one line; the name of its type where it says nothing, and before it with `kind`.
+
+    >>> first_line(ValueError("so\\nand so")), first_line(ValueError("so"), kind=True), first_line(ValueError())
+    ('so', 'ValueError: so', 'ValueError')
+    """
+    name, text = type(exc).__name__, str(exc).strip().partition("\n")[0]
+    return f"{name}: {text}" if kind and text else text or name
+
+
 @contextlib.contextmanager
 def boundary(error: type[RolloutError], what: str) -> Iterator[None]:
     """Attribute whatever escapes the block to `error`; an already attributed error passes unchanged."""

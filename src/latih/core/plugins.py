@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from latih.core.errors import ConfigError
+from latih.core.errors import ConfigError, first_line
 from latih.core.registry import nearest
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ def load_module(place: str) -> ModuleType:
     try:
         return importlib.import_module(place)
     except (Exception, SystemExit) as exc:
-        raise ConfigError(f"{place} cannot be imported: {_line(exc)}") from exc
+        raise ConfigError(f"{place} cannot be imported: {first_line(exc, kind=True)}") from exc
 
 
 def build(name: str, make: Callable[..., T], args: Mapping[str, Any]) -> T:
@@ -71,7 +71,7 @@ def build(name: str, make: Callable[..., T], args: Mapping[str, Any]) -> T:
         where = ".".join(str(each) for each in first["loc"])
         raise ConfigError(f"{name}: {where}={first['input']!r}: {first['msg']}") from exc
     except Exception as exc:
-        raise ConfigError(f"{name} cannot be made: {_line(exc)}" + _accepted(parameters)) from exc
+        raise ConfigError(f"{name} cannot be made: {first_line(exc, kind=True)}" + _accepted(parameters)) from exc
 
 
 def _accepted(parameters: Iterable[str]) -> str:
@@ -97,7 +97,7 @@ def _load_file(path: Path) -> ModuleType:
             spec.loader.exec_module(module)
         except (Exception, SystemExit) as exc:
             del sys.modules[name]
-            raise ConfigError(f"{path} cannot be imported: {_line(exc)}") from exc
+            raise ConfigError(f"{path} cannot be imported: {first_line(exc, kind=True)}") from exc
         return module
 
 
@@ -105,8 +105,3 @@ def _search(folder: Path) -> None:
     """Let modules beside the user's file be imported, behind everything installed."""
     if os.fspath(folder) not in sys.path:
         sys.path.append(os.fspath(folder))
-
-
-def _line(exc: BaseException) -> str:
-    first = str(exc).strip().partition("\n")[0]
-    return f"{type(exc).__name__}: {first}" if first else type(exc).__name__

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from latih.core import LatihError, Trajectory
+from latih.core import LatihError, Trajectory, first_line
 from latih.core.files import whole_file, writing
 from latih.data.to_json import to_json
 
@@ -86,7 +86,7 @@ def read_parquet(path: Path) -> pa.Table:
     except FileNotFoundError:
         raise LatihError(f"no such file: {path}") from None
     except (pa.ArrowException, OSError) as exc:
-        raise LatihError(f"{path} is no readable Parquet file, or was cut short: {_line(exc)}") from exc
+        raise LatihError(f"{path} is no readable Parquet file, or was cut short: {first_line(exc)}") from exc
 
 
 def _row(trajectory: Trajectory) -> dict[str, Any]:
@@ -108,7 +108,3 @@ def _trajectory(row: dict[str, Any]) -> Trajectory:
     for sequence in row["sequences"]:
         sequence["messages"] = json.loads(sequence["messages"])
     return Trajectory.model_validate(row)
-
-
-def _line(exc: BaseException) -> str:
-    return str(exc).strip().partition("\n")[0]

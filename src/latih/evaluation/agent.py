@@ -6,7 +6,7 @@ from typing import Any, Self, cast
 
 from pydantic import ValidationError
 
-from latih.core import ConfigError, Env, Harness, Task, Trajectory
+from latih.core import ConfigError, Env, Harness, Task, Trajectory, first_line
 from latih.core.plugins import load_module
 from latih.core.schema import Record
 from latih.evaluation.source import Source, find_source
@@ -48,7 +48,7 @@ class AgentSettings(Record):
                 deterministic=config.get("deterministic", False),
             )
         except (KeyError, TypeError, ValidationError) as exc:
-            raise ConfigError(f"the run's config.yaml is damaged: {str(exc).splitlines()[0]}") from exc
+            raise ConfigError(f"the run's config.yaml is damaged: {first_line(exc)}") from exc
 
 
 class Agent:

@@ -7,7 +7,7 @@ names the base model by its fingerprint. What a training needs to go on is added
 import json
 from pathlib import Path
 
-from latih.core.errors import ConfigError, ModelError
+from latih.core.errors import ConfigError, ModelError, first_line
 from latih.models.policy import Policy
 from latih.models.weights import read_tensors, write_tensors
 
@@ -40,7 +40,7 @@ def load_checkpoint(policy: Policy, folder: Path) -> None:
     try:
         base = json.loads((folder / PROGRESS).read_text(encoding="utf-8"))["model"]
     except (OSError, ValueError, KeyError, TypeError) as exc:
-        raise ModelError(f"{folder} is no checkpoint of a training: {str(exc).splitlines()[0]}") from None
+        raise ModelError(f"{folder} is no checkpoint of a training: {first_line(exc)}") from None
     if base != policy.fingerprint:
         raise ModelError(
             f"checkpoint {folder} is of another model than {policy.folder}: set trainer.policy.model.path to the one "

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from latih.core.errors import ModelError
+from latih.core.errors import ModelError, first_line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,8 +41,7 @@ def convert_gguf(source: Path, folder: Path, progress: Progress = silent) -> Non
     try:
         reader = GGUFReader(source)
     except Exception as exc:  # the parser meets damage with whatever numpy or struct raise
-        reason = str(exc).splitlines()[0] if str(exc) else type(exc).__name__
-        raise ModelError(f"{source} is not a whole GGUF file ({reason}): get it again") from exc
+        raise ModelError(f"{source} is not a whole GGUF file ({first_line(exc)}): get it again") from exc
     meta = Metadata(reader, source)
     config = _config(meta, reader)
     tokenizer, tokenizer_config = _tokenizer(meta)

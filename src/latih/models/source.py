@@ -17,7 +17,7 @@ from typing import Any
 from safetensors import SafetensorError
 
 from latih.core.cache import CACHE_HINT, cache_folder
-from latih.core.errors import ModelError
+from latih.core.errors import ModelError, first_line
 from latih.core.files import TEMPORARY, whole_folder
 from latih.core.pip import extra, run_pip
 from latih.core.registry import nearest
@@ -126,7 +126,7 @@ def _cached(name: str, make: Callable[[Path], None], progress: Progress) -> Path
             digests = {file.name: _sha256(file) for file in sorted(whole.iterdir())}
             (whole / MARKER).write_text(json.dumps(digests, indent=2) + "\n")
     except (OSError, SafetensorError) as exc:
-        raise ModelError(f"cannot write the model to {home}: {_line(exc)}; {CACHE_HINT}") from exc
+        raise ModelError(f"cannot write the model to {home}: {first_line(exc)}; {CACHE_HINT}") from exc
     return folder
 
 
@@ -156,10 +156,6 @@ def _check_converted(folder: Path, progress: Progress) -> Path:
 def _sha256(file: Path) -> str:
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _line(exc: BaseException) -> str:
-    return (str(exc).strip() or type(exc).__name__).splitlines()[0]
 
 
 def _from_file(file: Path, progress: Progress) -> Path:
@@ -212,4 +208,4 @@ def _from_hub(name: str, progress: Progress) -> Path:
     try:
         return Path(snapshot_download(name, allow_patterns=["*.json", "*.safetensors", "*.jinja"]))
     except Exception as exc:  # the client has a dozen kinds, from four libraries
-        raise ModelError(f"no folder {name!r}, and the Hugging Face Hub does not give it: {_line(exc)}") from exc
+        raise ModelError(f"no folder {name!r}, and the Hugging Face Hub does not give it: {first_line(exc)}") from exc

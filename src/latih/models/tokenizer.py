@@ -9,7 +9,7 @@ from typing import Any
 
 import tokenizers
 
-from latih.core.errors import ModelError
+from latih.core.errors import ModelError, first_line
 
 CACHED_TEXTS, CACHED_LENGTH = 8192, 512
 """How many texts are remembered with their ids, and of how many characters at most."""
@@ -62,7 +62,7 @@ class Tokenizer:
         try:
             backend = tokenizers.Tokenizer.from_file(str(file))
         except Exception as exc:  # the library raises plain Exception
-            raise ModelError(f"{file} is damaged ({str(exc).splitlines()[0]}): get it again") from exc
+            raise ModelError(f"{file} is damaged ({first_line(exc)}): get it again") from exc
         _check_boundaries(backend, file)
         config = read_json(folder / "tokenizer_config.json")
         # an entry is the token's text or an object around it; "add_bos_token" and the like are flags
