@@ -108,7 +108,7 @@ async def test_the_cache_is_kept_across_turns(folder: Path, policy: Policy) -> N
 
 
 async def test_rows_outgrow_the_cache_and_are_started_again(folder: Path, policy: Policy) -> None:
-    settings = EngineSettings(kv_cache_gb=1100 * 512 / 2**30)  # 1,100 tokens of 512 bytes each
+    settings = EngineSettings(kv_cache_gb=1100 * 256 / 2**30)  # 1,100 tokens of 256 bytes each
     with Engine(policy, decode, settings) as engine:
         many = [(each * 300)[:250] for each in prompts(6, seed=2)]
         samples = await sample_all(engine, many, SamplingParams(temperature=0.0, max_tokens=20))
@@ -237,3 +237,25 @@ async def test_back_pressure_bounds_what_is_inside(policy: Policy) -> None:
             await asyncio.sleep(0)
         assert 1 <= most <= 3
         assert all(len(task.result().ids) == 24 for task in tasks)
+
+
+async def test_what_was_played_before_bounds_the_rows_of_what_comes_next_no_more(policy: Policy) -> None:
+    settings = EngineSettings(kv_cache_gb=1100 * 256 / 2**30)  # 1,100 tokens of 256 bytes each
+    with Engine(policy, decode, settings) as engine:
+        cache = engine._scheduler.cache
+        before = await engine.sample(prompts(1)[0], GREEDY)
+        await engine.sample([7] * 500, GREEDY)
+        assert (cache.capacity, cache.max_rows) == (576, 1)  # 524 tokens, in steps of 64
+        engine.forget()
+        assert (cache.capacity, cache.rows, cache.max_rows) == (64, 0, 17)
+        again = await engine.sample(prompts(1)[0], GREEDY)
+        assert (again.ids, again.logprobs) == (before.ids, before.logprobs)
+
+
+async def test_rows_that_run_keep_their_place_when_the_rest_is_forgotten(engine: Engine, folder: Path) -> None:
+    task = asyncio.create_task(engine.sample(prompts(1)[0], GREEDY))
+    while not engine._scheduler.active:
+        await asyncio.sleep(0)
+    engine.forget()
+    assert len(engine._scheduler.active) == 1
+    assert (await task).ids == expected(folder, prompts(1)[0], 24)

@@ -45,9 +45,14 @@ class KVCache:
         """Raises as `capacity` does."""
         context_length, self._budget_tokens = capacity(config, settings, dtype)
         self.context_length, self.device = context_length, device
-        self.capacity, self.rows = min(_TOKENS, context_length), 0
-        empty = torch.empty(0, config.kv_heads, self.capacity, config.head_dim, dtype=dtype, device=device)
-        self.keys, self.values = [empty] * config.layers, [empty] * config.layers
+        self._layers = config.layers
+        self._empty = torch.empty(0, config.kv_heads, 0, config.head_dim, dtype=dtype, device=device)
+        self.clear()
+
+    def clear(self) -> None:
+        """Hold no rows, of the capacity that a new cache has."""
+        self.capacity, self.rows = min(_TOKENS, self.context_length), 0
+        self.keys, self.values = [self._empty] * self._layers, [self._empty] * self._layers
 
     @property
     def max_rows(self) -> int:

@@ -176,7 +176,7 @@ class Engine:
             if reason is not None:
                 row.request = None
                 row.used = self._scheduler.clock
-                request.future.set_result(request.sample(reason, version))
+                request.future.set_result(request.sample(reason))
 
     def _refuse(self, message: str) -> None:
         """Give everyone inside an error, and start afresh."""

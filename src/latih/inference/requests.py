@@ -56,8 +56,9 @@ class Request:
             return StopReason.CONTEXT
         return StopReason.LENGTH if len(self.ids) >= self.params.max_tokens else None
 
-    def sample(self, reason: StopReason, version: int) -> Sample:
-        """The answer."""
+    def sample(self, reason: StopReason) -> Sample:
+        """The answer, of one token at least."""
+        assert self.policy_version is not None
         return Sample(
             ids=self.ids,
             logprobs=[each.logprob for each in self.chosen],
@@ -67,5 +68,5 @@ class Request:
                 else None
             ),
             stop_reason=reason,
-            policy_version=version if self.policy_version is None else self.policy_version,
+            policy_version=self.policy_version,
         )

@@ -38,10 +38,15 @@ class Scheduler:
         return sorted((row for row in self.rows.values() if row.request is not None), key=lambda row: row.slot)
 
     def forget(self) -> None:
-        """The weights changed: idle rows are worthless, running ones compute their tokens again."""
-        self.rows = {slot: row for slot, row in self.rows.items() if row.request is not None}
+        """The weights changed: idle rows are worthless, running ones compute their tokens again.
+
+        Where none runs, the cache shrinks as well: what was played before bounds the rows of what comes next no more.
+        """
+        self.rows = {slot: row for slot, row in self.rows.items() if row.request and not row.request.cancelled}
         for row in self.rows.values():
             row.computed = 0
+        if not self.rows:
+            self.cache.clear()
 
     def clear(self) -> list[Request]:
         """Drop everything; the requests that were inside."""
