@@ -8,7 +8,7 @@ import pytest
 from latih.core import Message, SamplerError, SamplingParams, StopReason
 from latih.envs.roles import RolesEnv
 from latih.harnesses import ChatLoop
-from latih.rollout import Player, TooManyErrors, plan
+from latih.rollout import MessageRenderer, Player, TooManyErrors, plan
 from tests.rollout.fakes import ScriptedSampler
 from tests.rollout.playing import rollouts
 
@@ -77,7 +77,8 @@ def test_roles_take_turns_and_each_has_its_trajectory_group_and_rewards(game):
     assert [turn.reward for turn in first.turns] == [1.0, 1.0, 1.0]
     assert [turn.reward for turn in second.turns] == [1.0, 1.0, -9.0]
     assert {each.stop_reason for each in (first, second)} == {StopReason.TERMINATED}
-    said = [(role, text) for role, text in game.made[0].said]
+    opened = first.sequences[0].messages[2].text
+    [said] = [env.said for env in game.made if env.said[0][1] == opened]  # envs are made in no order
     [sequence] = second.sequences
     assert [message.text for message in sequence.messages] == [
         *("You are second.", f"first said {said[0][1]}", said[1][1], f"first said {said[2][1]}", said[3][1]),
@@ -256,3 +257,13 @@ def test_too_many_errors_counts_the_roles_it_speaks_of(game):
     roll = seated(game, ScriptedSampler(lambda call, prompt: SamplerError("broken")), max_error_fraction=0.5)
     with pytest.raises(TooManyErrors, match=r"^2 of 2 episodes failed \(1 harness, 1 sampler\)"):
         roll.run(plan(0, "train", 1, groups=1))
+
+
+def test_a_script_speaks_as_the_renderer_of_its_role_reads(game):
+    other = MessageRenderer()  # as an endpoint's: its tokens are not the policy's
+    players = {"first": Player(), "second": Player(sampler=ScriptedSampler(lambda *_: "other"), renderer=other)}
+    roll = seated(game, players=players)
+    roll.script = "bot"
+    groups = roll.run(plan(0, "warm_start", 1, groups=1))
+    assert [group.trajectories[0].error for group in groups] == [None, None]
+    assert [group.trajectories[0].sampled_tokens for group in groups] == [15, 3]  # of "bot!" and a stop; of one a reply

@@ -165,9 +165,10 @@ class Rollouts:
         episodes: dict[str, EnvEpisode] = {}
         for role, player in self._players():
             own = seeds if role == AGENT else derive_seed(seeds, role)
+            renderer = player.renderer or self.renderer
             model = RecordedModel(
                 Recorder(
-                    player.renderer or self.renderer,
+                    renderer,
                     name=f"{spec.id}/{index}" if role == AGENT else f"{spec.id}/{index}/{role}",
                 ),
                 samplers[role],
@@ -177,7 +178,7 @@ class Rollouts:
             bounds: dict[str, Any] = {"seed": spec.seed, "task": spec.task, "max_turns": self.settings.max_turns}
             episode = RoleEpisode(table, role, model, **bounds) if self.players else EnvEpisode(world, model, **bounds)
             if script := self.script or player.script:
-                model.sampler = Script(episode, script, self.renderer, model.sampler.context_length)
+                model.sampler = Script(episode, script, renderer, model.sampler.context_length)
             episodes[role] = episode
         return episodes
 
