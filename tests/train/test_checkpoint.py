@@ -30,7 +30,7 @@ def test_what_is_read_is_what_was_written(tmp_path):
     trainer, folder = _trained(tmp_path)
     other = _fresh(trainer.policy.folder)
     progress = checkpoint.read(folder, other)
-    assert (progress.step, progress.seed, progress.policy_version, progress.schedule_step) == (1, 5, 1, 1)
+    assert (progress.step, progress.policy_version) == (1, 1)
     assert other.policy.version == 1
     assert other.steps == 1
     for mine, its in ((trainer.policy.state(), other.policy.state()), (trainer.state(), other.state())):
@@ -63,8 +63,28 @@ def test_checkpoint_of_another_model_is_refused(tmp_path):
 
 def test_checkpoint_of_another_adapter_is_refused(tmp_path):
     trainer, folder = _trained(tmp_path)
-    with pytest.raises(ModelError, match="another model or adapter"):
-        checkpoint.read(folder, _fresh(trainer.policy.folder, rank=2))
+    for other in ({"rank": 2}, {"alpha": 16.0}):
+        with pytest.raises(
+            ModelError, match=r"has rank 4 and alpha 8: set trainer.policy.lora to \{rank: 4, alpha: 8\}"
+        ):
+            checkpoint.read(folder, _fresh(trainer.policy.folder, **other))
+
+
+def test_checkpoint_without_the_adapters_settings_is_refused(tmp_path):
+    trainer, folder = _trained(tmp_path)
+    (folder / "adapter" / "adapter_config.json").write_text('{"r": 4}')
+    with pytest.raises(ModelError, match=r"adapter_config\.json is no adapter's configuration: 'lora_alpha'$"):
+        checkpoint.read(folder, trainer)
+
+
+def test_checkpoint_of_the_model_that_another_training_made_is_refused(tmp_path):
+    trainer, folder = _trained(tmp_path)
+    trainer.policy.export(tmp_path / "merged")
+    with pytest.raises(ModelError, match="is of another model than"):
+        checkpoint.read(folder, _fresh(tmp_path / "merged"))
+    assert _fresh(trainer.policy.folder).policy.fingerprint == trainer.policy.fingerprint  # trained or not
+    halves = Policy.load(trainer.policy.folder, train=False, dtype="bfloat16", device="cpu")
+    assert halves.fingerprint == trainer.policy.fingerprint
 
 
 def test_broken_checkpoints_are_refused(tmp_path):

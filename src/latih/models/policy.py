@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from latih.core.errors import ModelError
+from latih.core.errors import ModelError, first_line
 from latih.core.schema import Record
 from latih.models.attention import Attention
 from latih.models.config import DecoderConfig
@@ -92,9 +92,15 @@ class Policy:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the first embeddings, which never train: tells base models of one shape apart, in any dtype."""
-        rows = self.decoder.embedding[:64].detach().to(torch.bfloat16).cpu().contiguous()
-        return hashlib.sha256(rows.view(torch.int16).numpy().tobytes()).hexdigest()[:16]
+        """A hash of the first rows of the base model's weights: tells models of one shape apart, in any dtype.
+
+        Of the layers too, since a model that was trained and exported has the embeddings that it began with.
+        """
+        found = hashlib.sha256()
+        for weight in (self.decoder.embedding[:64], *(layer.base[:8] for layer in self.decoder.projections)):
+            rows = weight.detach().to(torch.bfloat16).cpu().contiguous()
+            found.update(rows.view(torch.int16).numpy().tobytes())
+        return found.hexdigest()[:16]
 
     @property
     def masters(self) -> dict[str, nn.Parameter]:
@@ -167,7 +173,21 @@ class Policy:
         write_tensors(folder / "adapter_model.safetensors", named)
 
     def load_adapter(self, folder: Path) -> None:
-        """Read an adapter in PEFT's format into the masters. Raises ModelError where it is of another model."""
+        """Read an adapter in PEFT's format into the masters.
+
+        Raises ModelError where it is broken, of another model, or of another rank or alpha than `lora`.
+        """
+        file = folder / "adapter_config.json"
+        try:
+            config = json.loads(file.read_text(encoding="utf-8"))
+            told = int(config["r"]), float(config["lora_alpha"])
+        except (OSError, ValueError, KeyError, TypeError) as exc:
+            raise ModelError(f"{file} is no adapter's configuration: {first_line(exc)}") from exc
+        if self.lora is not None and told != (self.lora.rank, self.lora.alpha):
+            raise ModelError(
+                f"the adapter {folder} has rank {told[0]} and alpha {told[1]:g}: set trainer.policy.lora to "
+                f"{{rank: {told[0]}, alpha: {told[1]:g}}}"
+            )
         tensors = read_tensors(folder / "adapter_model.safetensors")
         self.load_state(
             {name.removeprefix("base_model.model.").removesuffix(".weight"): t for name, t in tensors.items()}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from latih.core.errors import ModelError
+from latih.core.errors import ModelError, first_line
 from latih.core.schema import Record
 from latih.models.checkpoint import PROGRESS, load_checkpoint, save_weights
 from latih.models.weights import read_tensors, write_tensors
@@ -23,12 +23,8 @@ class Progress(Record):
 
     step: int
     """Training steps done, and so the position in the data: step s plays the groups planned for s."""
-    seed: int
-    """The run's, from which the generators of every later step derive."""
     policy_version: int
     """Optimizer steps that made the weights."""
-    schedule_step: int
-    """Steps that the learning rate's schedule has seen."""
     model: str
     """The fingerprint of the base model."""
 
@@ -38,13 +34,7 @@ def write(folder: Path, trainer: PolicyTrainer, step: int) -> None:
     policy = trainer.policy
     save_weights(policy, folder)
     write_tensors(folder / OPTIMIZER, trainer.state())
-    progress = Progress(
-        step=step,
-        seed=trainer.seed,
-        policy_version=policy.version,
-        schedule_step=trainer.steps,
-        model=policy.fingerprint,
-    )
+    progress = Progress(step=step, policy_version=policy.version, model=policy.fingerprint)
     (folder / PROGRESS).write_text(progress.model_dump_json(indent=1), encoding="utf-8")
 
 
@@ -54,7 +44,7 @@ def read(folder: Path, trainer: PolicyTrainer) -> Progress:
     try:
         progress = Progress.model_validate(json.loads((folder / PROGRESS).read_text(encoding="utf-8")))
     except (OSError, ValueError, ValidationError) as exc:
-        raise ModelError(f"{folder} is no checkpoint of a training: {str(exc).splitlines()[0]}") from None
+        raise ModelError(f"{folder} is no checkpoint of a training: {first_line(exc)}") from None
     load_checkpoint(policy, folder)
     policy.refresh(progress.policy_version)
     trainer.load_state(read_tensors(folder / OPTIMIZER))
