@@ -105,3 +105,9 @@ def test_tests_that_hang_are_absent() -> None:
     verdict = grade(TASK, {SOURCE: source}, limits, origin={TESTS: CASES.encode()})
     assert verdict.score == 0.0
     assert verdict.faults[f"passed:{TESTS}::test_cheapest"] == "absent"
+
+
+@pytest.mark.parametrize("changes", [{"forms": []}, {"fail_to_pass": []}])
+def test_where_nothing_is_wanted_nothing_is_paid(changes: dict[str, list[str]]) -> None:
+    task = TASK.model_copy(update=changes)
+    assert grade(task, {SOURCE: RIGHT.encode()}, LIMITS, origin={TESTS: CASES.encode()}).score == 0.0

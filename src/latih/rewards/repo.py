@@ -137,9 +137,9 @@ def grade(
     """Judge the policy's files, of which only the declared sources are looked at. `origin`: instead of the sdist.
 
     The score is 1 if every fail-to-pass and every pass-to-pass test passes in every form that does not change it, and
-    every changed one fails, as an assertion fails; else 0. Not there, not collected, skipped, an error, a second
-    result for one test: all of it is no pass, and no failure either. Raises SandboxError and LatihError (no sdist, no
-    kit) for faults of the infrastructure, never for what the files do.
+    every changed one fails, as an assertion fails; else 0, as where no form wants a fail-to-pass test to pass. Not
+    there, not collected, skipped, an error, a second result for one test: all of it is no pass, and no failure either.
+    Raises SandboxError and LatihError (no sdist, no kit) for faults of the infrastructure, never for what the files do.
     """
     sources = pick(files, task.sources)
     if any(len(each) > MAX_SOURCE for each in sources.values()):
@@ -164,7 +164,7 @@ def grade(
                 if outcome != must:
                     faults[f"{must}:{each}"] = outcome
     return Verdict(
-        score=float(not faults),
+        score=float(not faults and not {*wanted["passed"]}.isdisjoint(task.fail_to_pass)),
         fail_to_pass=_share(task.fail_to_pass, "passed", faults),
         pass_to_pass=_share(task.pass_to_pass, "passed", faults),
         canaries=_share(wanted["failed"], "failed", faults),
