@@ -1,11 +1,15 @@
+import errno
+import itertools
 import os
 import sys
 import tempfile
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from latih.core import SandboxError
 from latih.sandbox import Limits, Workspace, backends, run
 from latih.sandbox.process import Process
 from tests.sandbox.needs import needs_bubblewrap
@@ -51,16 +55,14 @@ def test_output_is_cut_and_wall_is_kept() -> None:
     assert 1 <= result.seconds < 30
 
 
-def test_workspace_stays_over_runs(tmp_path: Path) -> None:
-    (tmp_path / "old.txt").write_text("old")
-    with Workspace({"a/b.txt": "new"}, base=tmp_path) as workspace:
+def test_workspace_stays_over_runs() -> None:
+    with Workspace({"a/b.txt": "new", "old.txt": "old"}) as workspace:
         run("open('c.txt', 'w').write(open('old.txt').read() + open('a/b.txt').read())", workspace=workspace)
         run("import os; os.remove('old.txt')", workspace=workspace)
         assert workspace.files() == {"a/b.txt": b"new", "c.txt": b"oldnew"}
         workspace.write("a/b.txt", "newer")
         assert run(["cat", "a/b.txt"], workspace=workspace).stdout == b"newer"
         assert workspace.read("c.txt") == b"oldnew"
-    assert os.listdir(tmp_path) == ["old.txt"]
 
 
 @pytest.mark.parametrize("name", ["/etc/x", "../x", "a/../../x", "", "a//b", "./a"])
@@ -154,3 +156,22 @@ def test_an_interruption_ends_the_program_and_is_what_is_raised(monkeypatch: pyt
     with pytest.raises(KeyboardInterrupt):
         run("import time\ntime.sleep(60)")
     assert ended[0].poll() is not None
+
+
+def test_more_than_may_run_at_once_wait_and_no_clock_runs_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["latih.sandbox.run"], "_slots", threading.BoundedSemaphore(1))
+    source = "import time; print(time.monotonic()); time.sleep(0.3); print(time.monotonic())"  # one clock for all
+    with ThreadPoolExecutor(3) as pool:
+        results = list(pool.map(lambda _: run(source, limits=Limits(wall=60)), range(3)))
+    spans = sorted(tuple(map(float, result.stdout.split())) for result in results)
+    assert all(end <= start for (_, end), (start, _) in itertools.pairwise(spans))
+    assert all(result.seconds < spans[-1][1] - spans[0][0] for result in results)
+
+
+def test_a_machine_out_of_files_is_the_sandboxs_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pipe() -> tuple[int, int]:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(os, "pipe", pipe)
+    with pytest.raises(SandboxError, match=r"the sandbox does not start: .*Too many open files"):
+        run("")

@@ -39,18 +39,20 @@ def test_names_are_relative(name: str) -> None:
             call()
 
 
-def test_a_folder_is_copied_without_following_its_links(tmp_path: Path) -> None:
+def test_links_are_collected_as_links_and_nothing_but_files_and_folders_beside(tmp_path: Path) -> None:
     base = tmp_path / "base"
     (base / "folder").mkdir(parents=True)
     (base / "folder" / "a").write_text("a")
     (tmp_path / "secret").write_text("secret")
     (base / "link").symlink_to(tmp_path / "secret")
     os.mkfifo(base / "fifo")
-    workspace = Workspace({"b": "b"}, base=base)
-    assert workspace.files() == {"folder/a": b"a", "b": b"b"}
-    assert workspace.tree["link"][0] == "link"
-    workspace.write("folder/a", "changed")
-    assert (base / "folder" / "a").read_text() == "a"
+    tree, whole = collect(str(base), 1 << 20)
+    assert {name: (kind, data) for name, (kind, _, _, data) in tree.items()} == {
+        "folder": ("folder", b""),
+        "folder/a": ("file", b"a"),
+        "link": ("link", str(tmp_path / "secret").encode()),
+    }
+    assert whole
 
 
 def test_what_is_collected_is_bounded(tmp_path: Path) -> None:

@@ -51,21 +51,18 @@ class Process:
             orders = _memory(marshal.dumps((_launcher(), order)), given, sealed=True)
             inside = (orders, ends["report"], ends["channel"], self._saved)
             refused = _memory(rules(), given, sealed=True)
-            try:
-                self._process = subprocess.Popen(
-                    where.command(
-                        [sys.executable, "-I", "-B", "-c", BOOT, *map(str, inside)], place, ends["info"], refused
-                    ),
-                    stdin=_memory(stdin, given, sealed=True),
-                    stdout=ends["stdout"],
-                    stderr=ends["stderr"],
-                    pass_fds=(*inside, ends["info"], refused),
-                    env=where.environment(place),
-                    cwd=place.folder or "/",
-                    start_new_session=True,
-                )
-            except OSError as exc:
-                raise SandboxError(f"the sandbox does not start: {exc}; {HINT}") from exc
+            self._process = subprocess.Popen(
+                where.command(
+                    [sys.executable, "-I", "-B", "-c", BOOT, *map(str, inside)], place, ends["info"], refused
+                ),
+                stdin=_memory(stdin, given, sealed=True),
+                stdout=ends["stdout"],
+                stderr=ends["stderr"],
+                pass_fds=(*inside, ends["info"], refused),
+                env=where.environment(place),
+                cwd=place.folder or "/",
+                start_new_session=True,
+            )
             stack.callback(self._let_go)  # undone in reverse: `_end` still has it, where an interruption ends this
             stack.callback(self._end)
 

@@ -5,16 +5,21 @@ import dataclasses
 import math
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from latih.sandbox.backends import Place, backend
+from latih.core.errors import SandboxError
+from latih.sandbox.backends import HINT, Place, backend
 from latih.sandbox.limits import Limits, Result
 from latih.sandbox.process import Process
 from latih.sandbox.workspace import Workspace, load, put
 
 DEFAULTS = Limits()
+AT_ONCE = 4 * (os.cpu_count() or 1)
+"""Sandboxes that run at a time; more wait before their clocks start, so that load alone makes no program too slow."""
+_slots = threading.BoundedSemaphore(AT_ONCE)
 
 
 def run(
@@ -38,6 +43,7 @@ def run(
     where = backend()
     with contextlib.ExitStack() as stack:
         tree = stack.enter_context(workspace.turn()) if workspace else {}
+        stack.enter_context(_slot())
         for name, data in files.items():
             put(tree, name, data)
         order: dict[str, Any] = {
@@ -58,6 +64,16 @@ def run(
             workspace.tree, whole = load(process.saved())
             result = dataclasses.replace(result, cut=result.cut or not whole)
         return result
+
+
+@contextlib.contextmanager
+def _slot() -> Iterator[None]:
+    """Wait until few enough others run. What the machine lacks then is no fault of the program."""
+    with _slots:
+        try:
+            yield
+        except OSError as exc:
+            raise SandboxError(f"the sandbox does not start: {exc}; {HINT}") from exc
 
 
 def _rlimits(limits: Limits) -> dict[str, int]:

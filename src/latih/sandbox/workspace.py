@@ -10,20 +10,17 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
 from latih.core.errors import SandboxError
-from latih.sandbox.launcher import Entry, collect
+from latih.sandbox.launcher import Entry
 
 MOST_BYTES = 64 << 20
 
 
 class Workspace:
-    """The working directory of `run(workspace=...)`, made of `files` and of a copy of the folder `base`.
-
-    Links inside `base` stay links. Runs in one workspace take turns.
+    """The working directory of `run(workspace=...)`, made of `files`. Runs in one workspace take turns.
 
     >>> with Workspace({"folder/a.txt": "text"}) as workspace:
     ...     workspace.write("b.txt", b"more")
@@ -31,13 +28,9 @@ class Workspace:
     {'b.txt': b'more', 'folder/a.txt': b'text'}
     """
 
-    def __init__(self, files: Mapping[str, bytes | str] = {}, base: Path | None = None) -> None:
+    def __init__(self, files: Mapping[str, bytes | str] = {}) -> None:
         self.tree: dict[str, Entry] = {}
         self._turn = threading.Lock()
-        if base is not None:
-            self.tree, whole = collect(str(base), MOST_BYTES)
-            if not whole:
-                raise SandboxError(f"{base} is too large for a workspace: copy less of it")
         for name, data in files.items():
             self.write(name, data)
 
