@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from latih.evaluation.intervals import Estimate, student, t_quantile, wilson
+from latih.evaluation.intervals import Estimate, clustered, student, t_quantile, wilson
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,16 @@ def test_edges() -> None:
             wilson(*bad)
     with pytest.raises(ValueError, match="make no mean"):
         student([])
+
+
+def test_a_rate_rests_on_the_games_and_not_on_their_roles() -> None:
+    helping = clustered([[0.0, 0.0]] * 50 + [[1.0, 1.0]] * 50)  # one thing said twice: 50 of 100
+    assert helping == wilson(50, 100)
+    against = clustered([[0.0, 1.0]] * 100)  # a win is a loss: the rate is certain, and the bound is that of 200
+    assert against == wilson(100, 200)
+    apart = clustered([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]] * 25)  # variance 1/8, half of one value's
+    assert apart == wilson(100, 200)
+    # means 0, 1/2, 1, 1: variance 11/64 where one value has 15/64; 4 · 15/11 = 5.45 is 5
+    assert clustered([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 1.0]]) == wilson(5 * 5 / 8, 5)
+    assert clustered([[1.0, 1.0]] * 10) == wilson(10, 10)  # nothing tells whether the roles differ
+    assert clustered([[1.0], [0.0], [0.0]]) == wilson(1, 3)

@@ -5,6 +5,7 @@ import pytest
 
 from latih.core import ErrorRecord, LatihError, Message, SamplingParams, Sequence, StopReason, Trajectory, Turn
 from latih.evaluation import EvalResult, estimate
+from latih.evaluation.intervals import wilson
 from latih.evaluation.result import conversation
 from latih.harnesses import HarnessSettings
 
@@ -102,3 +103,19 @@ def test_a_damaged_record_is_one_line(tmp_path: Path) -> None:
         with pytest.raises(LatihError, match=r"cannot read .*eval\.json") as caught:
             EvalResult.load(tmp_path)
         assert "\n" not in str(caught.value)
+
+
+def test_the_roles_of_a_game_are_one_game() -> None:
+    def seat(index: int, role: str, reward: float, win: float) -> Trajectory:
+        return episode(index, reward, win=win, moves=reward + 4).model_copy(update={"role": role})
+
+    found = estimate(
+        [seat(i, role, reward, float(reward > 0)) for i in range(3) for role, reward in (("x", 1.0), ("o", -1.0))]
+        + [seat(3, "x", 1.0, 1.0), seat(3, "o", 1.0, 1.0)]
+    )
+    # games of mean 0, 0, 0 and 1: 1/4 ± t(3) · 1/2 / 2 = 1/4 ± 3.1824 / 4
+    assert (found["reward"].low, found["reward"].high) == pytest.approx((0.25 - 0.7956, 0.25 + 0.7956), abs=1e-3)
+    assert found["reward"].n == found["means"]["moves"].n == 4
+    assert found["rates"]["win"].value == 5 / 8
+    assert found["rates"]["x/win"] == wilson(4, 4)
+    assert found["rates"]["o/win"] == wilson(1, 4)

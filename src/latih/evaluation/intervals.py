@@ -8,6 +8,9 @@ from pydantic import ConfigDict
 
 from latih.core.schema import Record
 
+UPPER = 0.975
+"""The quantile at the upper end of an interval of 95 %."""
+
 
 class Estimate(Record):
     """A number with the interval that holds the true one with 95 % confidence."""
@@ -24,7 +27,7 @@ class Estimate(Record):
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
-def wilson(successes: float, n: int, confidence: float = 0.95) -> Estimate:
+def wilson(successes: float, n: int) -> Estimate:
     """The score interval of a rate of `successes` in `n` independent trials.
 
     E. B. Wilson, "Probable inference, the law of succession, and statistical inference", J. Am. Stat. Assoc. 22
@@ -36,7 +39,7 @@ def wilson(successes: float, n: int, confidence: float = 0.95) -> Estimate:
     """
     if n < 1 or not 0 <= successes <= n:
         raise ValueError(f"{successes} successes in {n} trials make no rate")
-    z = statistics.NormalDist().inv_cdf((1 + confidence) / 2)
+    z = statistics.NormalDist().inv_cdf(UPPER)
     rate = successes / n
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
@@ -45,7 +48,25 @@ def wilson(successes: float, n: int, confidence: float = 0.95) -> Estimate:
     return Estimate(value=rate, low=low, high=high, n=n)
 
 
-def student(values: Sequence[float], confidence: float = 0.95) -> Estimate:
+def clustered(games: Sequence[Sequence[float]]) -> Estimate:
+    """The interval of a rate where the roles of a game come out together, as one wins what another loses.
+
+    Each game is its values of 0 or 1. The score interval, for as many independent trials as have the variance that
+    the games' means show: their number over the design effect (L. Kish, "Survey sampling", 1965). These are no fewer
+    than the games, each of which says one thing at least, and no more than the values.
+
+    >>> print(clustered([[0, 0]] * 50 + [[1, 1]] * 50), clustered([[0, 1]] * 100), sep="; ")
+    0.500 [0.404, 0.596]; 0.500 [0.431, 0.569]
+    """
+    values = [value for game in games for value in game]
+    rate, most = statistics.fmean(values), len(values)
+    seen = statistics.pvariance([statistics.fmean(game) for game in games])
+    alone = rate * (1 - rate)  # the variance of one value
+    n = min(most, max(len(games), round(len(games) * alone / seen))) if seen else most if alone else len(games)
+    return wilson(rate * n, n)
+
+
+def student(values: Sequence[float]) -> Estimate:
     """Student's t interval of the mean of independent `values`: mean ± t(n - 1) · s / √n.
 
     "Student", "The probable error of a mean", Biometrika 6 (1908). One value alone has an infinite interval. Raises
@@ -56,7 +77,7 @@ def student(values: Sequence[float], confidence: float = 0.95) -> Estimate:
     n, mean = len(values), statistics.fmean(values)
     if n == 1:
         return Estimate(value=mean, low=-math.inf, high=math.inf, n=1)
-    half = t_quantile((1 + confidence) / 2, n - 1) * statistics.stdev(values) / math.sqrt(n)
+    half = t_quantile(UPPER, n - 1) * statistics.stdev(values) / math.sqrt(n)
     return Estimate(value=mean, low=mean - half, high=mean + half, n=n)
 
 

@@ -1,16 +1,17 @@
 """What an evaluation found, with the sampling that it found it under."""
 
+import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field, ValidationError
 
-from latih.core import LatihError, Message, SamplingParams, Trajectory
+from latih.core import LatihError, Message, SamplingParams, Trajectory, first_line
 from latih.core.files import whole_file, writing
 from latih.core.schema import Record
-from latih.evaluation.intervals import Estimate, student, wilson
+from latih.evaluation.intervals import Estimate, clustered, student
 from latih.harnesses import HarnessSettings
 
 RESULT = "eval.json"
@@ -45,11 +46,11 @@ class EvalResult(Record):
     errors: dict[str, int] = {}
     """Episodes that a fault ended, by kind. They are in no mean."""
     reward: Estimate
-    """Of the mean reward, by Student's t."""
+    """Of the mean reward, by Student's t over the games."""
     rates: dict[str, Estimate] = {}
-    """Of the metrics that are 0 or 1 in every episode, and of truncation, by Wilson."""
+    """Of the metrics that are 0 or 1 in every episode, and of truncation, by Wilson (see `clustered`)."""
     means: dict[str, Estimate] = {}
-    """Of the env's other metrics, and of turns and sampled tokens, by Student's t."""
+    """Of the env's other metrics, and of turns and sampled tokens, by Student's t over the games."""
     example: list[Message] = []
     """The first episode's conversation (see `conversation`): not picked."""
     example_reward: float = 0.0
@@ -88,7 +89,7 @@ class EvalResult(Record):
         try:
             return cls.model_validate_json((folder / RESULT).read_text(encoding="utf-8"))
         except (OSError, ValidationError) as exc:
-            raise LatihError(f"cannot read {folder / RESULT}: {str(exc).splitlines()[0]}") from exc
+            raise LatihError(f"cannot read {folder / RESULT}: {first_line(exc)}") from exc
 
 
 def _short(value: Any) -> str:
@@ -115,27 +116,40 @@ def estimate(trajectories: Sequence[Trajectory]) -> dict[str, Any]:
     rates: dict[str, Estimate] = {}
     means: dict[str, Estimate] = {}
     roles = dict.fromkeys(each.role for each in valid)
-    named = [each.metrics for each in valid]
+    named = [(each, each.metrics) for each in valid]
     if len(roles) > 1:  # pooled, and then for each role
-        named += [{f"{each.role}/{name}": value for name, value in each.metrics.items()} for each in valid]
-    for name in dict.fromkeys(name for metrics in named for name in metrics):
-        values = [metrics[name] for metrics in named if name in metrics]
-        if all(value in (0.0, 1.0) for value in values):
-            rates[name] = wilson(sum(values), len(values))
+        named += [(each, {f"{each.role}/{name}": value for name, value in each.metrics.items()}) for each in valid]
+    for name in dict.fromkeys(name for _, metrics in named for name in metrics):
+        games = _by_game((each, metrics[name]) for each, metrics in named if name in metrics)
+        if all(value in (0.0, 1.0) for game in games for value in game):
+            rates[name] = clustered(games)
         else:
-            means[name] = student(values)
-    rates["truncated"] = wilson(sum(each.truncated for each in valid), len(valid))
-    means["turns"] = student([float(sum(1 for _ in each.turns)) for each in valid])
-    means["tokens"] = student([float(each.sampled_tokens) for each in valid])
+            means[name] = _mean(games)
+    rates["truncated"] = clustered(_by_game((each, float(each.truncated)) for each in valid))
+    means["turns"] = _mean(_by_game((each, float(sum(1 for _ in each.turns))) for each in valid))
+    means["tokens"] = _mean(_by_game((each, float(each.sampled_tokens)) for each in valid))
     return {
         "episodes": len(trajectories),
         "errors": errors,
-        "reward": student([each.reward for each in valid]),
+        "reward": _mean(_by_game((each, each.reward) for each in valid)),
         "rates": rates,
         "means": means,
         "example": conversation(valid[0]),
         "example_reward": valid[0].reward,
     }
+
+
+def _by_game(values: Iterable[tuple[Trajectory, float]]) -> list[list[float]]:
+    """The values of each held-out episode: those of its roles, which played one game or began in the same place."""
+    games: dict[tuple[int, int], list[float]] = {}
+    for each, value in values:
+        games.setdefault((each.seed, each.index), []).append(value)
+    return list(games.values())
+
+
+def _mean(games: Iterable[Sequence[float]]) -> Estimate:
+    """Student's, over the games' means: the values of one are not independent."""
+    return student([statistics.fmean(game) for game in games])
 
 
 def conversation(trajectory: Trajectory) -> list[Message]:
