@@ -17,6 +17,8 @@ def test_words_in_any_order() -> None:
     assert (args.target, args.overrides, args.resume) == (None, ["trainer.steps=2"], "run-1")
     args = parse(["train", "trainer.steps=2", "--resume"])
     assert (args.target, args.overrides, args.resume) == (None, ["trainer.steps=2"], "")
+    args = parse(["train", "--resume", "trainer.steps=2", "seed=1"])
+    assert (args.target, args.overrides, args.resume) == (None, ["trainer.steps=2", "seed=1"], "")
     args = parse(["eval", "run-1", "tic_tac_toe", "--episodes", "9", "evaluation.temperature=0"])
     assert (args.policy, args.env, args.episodes) == ("run-1", "tic_tac_toe", 9)
     assert args.overrides == ["evaluation.temperature=0"]
@@ -30,6 +32,8 @@ def test_words_in_any_order() -> None:
         (["train"], "say what to train"),
         (["train", "tic_tac_toe", "--steps"], "'--steps' is not understood"),
         (["train", "tic_tac_toe", "--long", "more"], "'more' is not understood"),
+        (["train", "tic_tac_toe", "--resume"], "'tic_tac_toe' has no use with --resume, which takes a run: `latih"),
+        (["train", "--resume", "--long"], "'--long' has no use with --resume"),
         (["eval", "run"], "required: env"),
         (["eval", "run", "env", "--episodes", "many"], "invalid int value"),
     ],

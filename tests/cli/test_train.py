@@ -263,7 +263,7 @@ def test_a_full_disk_while_saving(
 
     monkeypatch.setattr(checkpoint_io, "fsync_tree", fsync_tree)
     said = fails(capsys, ["train", "tic_tac_toe", *quick])
-    assert "the disk is full: cannot save checkpoint" in said
+    assert "the disk is full: cannot write checkpoint step-000002 to" in said
     assert "step-000001 is whole and stays" in said
     monkeypatch.undo()
     assert main(["train", "--resume", "r", f"run.folder={tmp_path / 'runs'}"]) == 0

@@ -3,7 +3,7 @@
 import pytest
 
 from latih.cli.main import main
-from latih.core import ConfigError
+from latih.core import ConfigError, LatihError
 from latih.data import read_trajectories
 from latih.envs import EnvSettings
 from latih.evaluation import EvalResult, check_player, find_source
@@ -160,3 +160,18 @@ def test_a_player_by_url_is_checked_before_it_plays():
         check_player(PlayerSettings(player="http://", model="big"), env)
     with frozen(PlayerSettings(player="http://localhost:1/v1", model="big"), env, timeout=5.0) as player:
         assert (player.learns, player.sampler.model.url) == (False, "http://localhost:1/v1/chat/completions")
+
+
+def test_a_run_is_not_resumed_into_what_its_checkpoints_cannot_give(tmp_path, capsys):
+    run = run_of(config(tmp_path))
+    for words, said in (
+        (["roles.o=past"], "kept no earlier versions for roles.o=past: train anew"),
+        (["trainer.steps=2"], "run run has made 3 steps: set trainer.steps to 3 or more"),
+    ):
+        with Run.open("run", tmp_path, write=True) as again, pytest.raises(LatihError, match=said):
+            train(config(tmp_path, *words), again, resume=True)
+        for more in ([], ["--dry-run"]):
+            assert main(["train", "--resume", "run", f"run.folder={tmp_path}", *words, *more]) == 2
+            assert said in capsys.readouterr().err
+    assert Run.open("run", tmp_path).config == run.config  # nothing of it was saved
+    assert run.checkpoints().steps()[-1] == 3

@@ -12,6 +12,7 @@ from latih.cli.screen import Screen
 from latih.cli.settings import resumed_config, runs_folder
 from latih.runs import Run
 from latih.train.config import resolve
+from latih.train.loop import check_resume
 
 
 def dry_run(target: str | None, overrides: Sequence[str], *, resume: str | None, long: bool) -> int:
@@ -19,7 +20,9 @@ def dry_run(target: str | None, overrides: Sequence[str], *, resume: str | None,
     if resume is None:
         config = resolve(target or "", overrides, long=long)
     else:
-        config = resumed_config(Run.open(resume or None, runs_folder(overrides)), overrides)
+        run = Run.open(resume or None, runs_folder(overrides))
+        config = resumed_config(run, overrides)
+        check_resume(config, run)
     with Screen() as screen:
         found = preflight(config, screen)
     console = Console(highlight=False)

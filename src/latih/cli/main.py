@@ -99,6 +99,14 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     if args.command == "train" and args.target is not None and "=" in args.target:
         args.overrides.insert(0, args.target)
         args.target = None
+    if args.command == "train" and args.resume and "=" in args.resume:  # no run's name: the latest is meant
+        args.overrides.insert(0, args.resume)
+        args.resume = ""
+    if args.command == "train" and args.resume is not None and (args.target is not None or args.long):
+        word = args.target or "--long"
+        raise LatihError(
+            f"{word!r} has no use with --resume, which takes a run: `latih train --resume [RUN] [key=value]`"
+        )
     if args.command == "baseline" and args.env is not None and "=" in args.env:
         args.overrides.insert(0, args.env)
         args.env = None

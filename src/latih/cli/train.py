@@ -10,7 +10,7 @@ from latih.cli.settings import resumed_config, runs_folder
 from latih.models.memory import keep_pages
 from latih.runs import Run
 from latih.train.config import Config, resolve
-from latih.train.loop import train
+from latih.train.loop import check_resume, train
 
 
 def train_command(target: str | None, overrides: Sequence[str], *, resume: str | None, long: bool) -> int:
@@ -24,6 +24,7 @@ def train_command(target: str | None, overrides: Sequence[str], *, resume: str |
         else:
             run = stack.enter_context(Run.open(resume or None, runs_folder(overrides), write=True))
             config = resumed_config(run, overrides)
+            check_resume(config, run)
             _announce(config, screen)
             run.save_config(config.as_dict())
         screen.note(f"run folder: {run.folder}")

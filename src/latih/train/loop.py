@@ -5,12 +5,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from latih.core.errors import LatihError
 from latih.core.seeds import derive_seed
 from latih.core.trajectories import Group
 from latih.data import write_trajectories
 from latih.evaluation import evaluate
 from latih.models.checkpoint import save_checkpoint
-from latih.rollout import constant_reward, plan
+from latih.rollout import PAST, constant_reward, plan
 from latih.runs import Run, step_name
 from latih.tracking import Events, RunInfo, Silent, Tracker
 from latih.train.config import Config
@@ -23,6 +24,20 @@ FIRST_STEPS = 3
 """Steps in which a constant reward is warned of."""
 
 
+def check_resume(config: Config, run: Run) -> None:
+    """Raises LatihError where `config` asks of a run what its checkpoints cannot give."""
+    done = max(run.checkpoints().steps(), default=None)
+    if done is None:
+        return
+    if config.trainer.steps < done:
+        raise LatihError(f"run {run.name} has made {done} steps: set trainer.steps to {done} or more, or train anew")
+    past = [role for role, each in config.roles.items() if each.player == PAST]
+    if past and not run.pool().steps():
+        raise LatihError(
+            f"run {run.name} kept no earlier versions for roles.{past[0]}={PAST}: train anew, with this from the start"
+        )
+
+
 def train(config: Config, run: Run, events: Events | None = None, *, resume: bool = False) -> None:
     """Train as `config` says, in the folder of `run`; `resume` goes on from its last whole checkpoint.
 
@@ -31,6 +46,8 @@ def train(config: Config, run: Run, events: Events | None = None, *, resume: boo
     """
     events = events or Silent()
     settings, steps = config.trainer, config.trainer.steps
+    if resume:
+        check_resume(config, run)
     last = run.checkpoints().last() if resume else None
     with parts(config, events) as p:
         done = p.cast.read(last) if last else None
