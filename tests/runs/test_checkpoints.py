@@ -67,7 +67,9 @@ def test_half_written_folders_do_not_count(tmp_path: Path) -> None:
 def test_a_full_disk_is_one_line_and_the_earlier_checkpoint_stays(tmp_path: Path, exc: Exception) -> None:
     kept = checkpoints(tmp_path)
     kept.save(1, writer())
-    with pytest.raises(LatihError, match=r"disk is full: .*step-000002; step-000001 is whole and stays") as caught:
+    with pytest.raises(
+        LatihError, match=r"disk is full: cannot write checkpoint step-000002 to .*; step-000001 is whole and stays"
+    ) as caught:
         kept.save(2, broken(exc))
     assert "\n" not in str(caught.value)
     assert [each.name for each in kept.folder.iterdir()] == ["step-000001"]

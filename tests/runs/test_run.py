@@ -1,3 +1,4 @@
+import errno
 import multiprocessing
 import os
 from pathlib import Path
@@ -78,6 +79,17 @@ def test_two_processes_cannot_write_one_run(tmp_path: Path) -> None:
         pass
 
 
+def test_a_file_system_without_locks_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with pytest.raises(
+        LatihError, match=r"cannot write the lock to .*r: No locks available; choose another run\.folder"
+    ):
+        make(tmp_path, "r")
+
+
 def test_opening_to_write_clears_leftovers(tmp_path: Path) -> None:
     run = make(tmp_path, "r")
     run.checkpoints().save(1, lambda folder: (folder / "w").write_text("one") and None)
@@ -88,6 +100,8 @@ def test_opening_to_write_clears_leftovers(tmp_path: Path) -> None:
     (half / "w").write_text("half")
     (tmp_path / "r" / "trajectories" / ".tmp-7").mkdir()
     (tmp_path / "r" / "trajectories" / ".tmp-7" / "step-000002.parquet").write_text("half")
+    for place in ("pool", "evaluations/step-000001-before"):
+        (tmp_path / "r" / place / ".tmp-8").mkdir(parents=True)
     with Run.open("r", tmp_path, write=True) as again:
         assert sorted(each.name for each in again.folder.rglob("*") if "tmp" in each.name) == []
         assert again.checkpoints().steps() == [1]
@@ -99,7 +113,14 @@ def test_cut_forgets_what_lies_past_the_step(tmp_path: Path) -> None:
     for step in (2, 3):
         run.trajectories_path(step).write_text("x")
         run.checkpoints().save(step, lambda folder: (folder / "w").write_text("x") and None)
+    for name in ("step-000002-after-step-2", "step-000003-after-step-3", "by-hand"):
+        (run.folder / "evaluations" / name).mkdir(parents=True)
+        (run.folder / "evaluations" / name / "eval.json").write_text("{}")
     run.cut(2)
+    assert sorted(each.name for each in (run.folder / "evaluations").iterdir()) == [
+        "by-hand",
+        "step-000002-after-step-2",
+    ]
     assert run.metrics_path.read_text() == '{"step": 1, "a": 0.1}\n{"step": 2, "a": 0.2}\n'
     assert [each.name for each in (run.folder / "trajectories").iterdir()] == ["step-000002.parquet"]
     assert run.checkpoints().steps() == [2]

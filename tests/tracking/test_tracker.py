@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import subprocess
@@ -174,5 +175,17 @@ def test_metrics_that_cannot_be_written_end_the_run(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").symlink_to("/dev/full")
     tracker = Tracker(info(tmp_path, []), lambda _: None)
     with pytest.raises(LatihError, match=r"cannot write metrics.jsonl at step 1: the disk is full"):
+        tracker.log(1, {"reward": 0.0})
+    tracker.close()
+
+
+def test_a_quota_is_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tracker = Tracker(info(tmp_path, []), lambda _: None)
+
+    def log(*_: object) -> None:
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    monkeypatch.setattr(tracker._loggers["jsonl"], "log", log)
+    with pytest.raises(LatihError, match=r"cannot write metrics.jsonl at step 1: the disk is full: free some space"):
         tracker.log(1, {"reward": 0.0})
     tracker.close()

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from latih.core import LatihError, nearest
-from latih.core.files import TEMPORARY, fsync, is_full, writing
+from latih.core import nearest
+from latih.core.files import TEMPORARY, fsync, writing
 from latih.runs.files import fsync_tree, sweep, write_text
 from latih.runs.interrupt import deferred_interrupt
 from latih.runs.metrics import read_metrics
@@ -76,7 +76,9 @@ class Checkpoints:
         target = self.path(step)
         temporary = target.with_name(TEMPORARY + target.name)
         old = target.with_name(TEMPORARY + "old-" + target.name)
-        with deferred_interrupt():
+        last = self.last()
+        kept = f"{last.name} is whole and stays, to resume from" if last else ""
+        with deferred_interrupt(), writing(f"checkpoint {target.name}", self.folder, kept):
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 shutil.rmtree(temporary, ignore_errors=True)
@@ -95,16 +97,8 @@ class Checkpoints:
                 temporary.rename(target)
                 fsync(self.folder)
                 shutil.rmtree(old, ignore_errors=True)
-            except Exception as exc:
+            except Exception:
                 shutil.rmtree(temporary, ignore_errors=True)
-                if is_full(exc):
-                    last = self.last()
-                    kept = f"; {last.name} is whole and stays" if last else ""
-                    raise LatihError(
-                        f"the disk is full: cannot save checkpoint {target}{kept}; free some space and resume"
-                    ) from exc
-                if isinstance(exc, OSError):
-                    raise LatihError(f"cannot save checkpoint {target}: {exc.strerror or exc}") from exc
                 raise
         return target
 

@@ -3,20 +3,22 @@
 import datetime
 import re
 import secrets
+import shutil
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from latih.core import ConfigError, LatihError, nearest
+from latih.core import ConfigError, LatihError, first_line, nearest
 from latih.core.files import writing
-from latih.runs.checkpoints import Checkpoints
+from latih.runs.checkpoints import Checkpoints, step_name
 from latih.runs.files import sweep, write_text
 from latih.runs.lock import RunLock
 from latih.runs.metrics import Row, cut_metrics, read_metrics
 from latih.runs.settings import RunSettings
 
 CONFIG = "config.yaml"
+EVALUATIONS = "evaluations"
 
 
 class Run:
@@ -59,15 +61,16 @@ class Run:
         try:
             config = yaml.safe_load((path / CONFIG).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as exc:
-            raise LatihError(f"cannot read {path / CONFIG}: {str(exc).splitlines()[0]}") from exc
+            raise LatihError(f"cannot read {path / CONFIG}: {first_line(exc)}") from exc
         if not isinstance(config, dict):
             raise LatihError(f"{path / CONFIG} is damaged: it holds no mapping")
         run = cls(path, config)
         if write:
             run._lock.acquire()
-            sweep(path)
             run.checkpoints().sweep()
-            sweep(path / "trajectories")
+            run.pool().sweep()
+            for each in (path, path / "trajectories", *(path / EVALUATIONS).glob("step-*")):
+                sweep(each)
         return run
 
     @property
@@ -89,11 +92,11 @@ class Run:
         """The rows of metrics.jsonl."""
         return read_metrics(self.metrics_path)
 
-    def trajectories_path(self, step: int, kind: str = "step") -> Path:
-        """Where the trajectories of a step (or, with kind "eval", of an evaluation) go; the folder exists."""
+    def trajectories_path(self, step: int) -> Path:
+        """Where the trajectories of a step go; the folder exists."""
         with writing("trajectories", self.folder):
             (self.folder / "trajectories").mkdir(exist_ok=True)
-        return self.folder / "trajectories" / f"{kind}-{step:06d}.parquet"
+        return self.folder / "trajectories" / f"{step_name(step)}.parquet"
 
     def checkpoints(self, keep: int = 2, best: str | None = "reward") -> Checkpoints:
         """The run's checkpoints, under a retention rule."""
@@ -104,7 +107,10 @@ class Run:
         return Checkpoints(self.folder / "pool", self.metrics_path, keep, None)
 
     def cut(self, step: int) -> None:
-        """Forget everything past `step`: metrics, trajectories and checkpoints. What a resumed run begins with."""
+        """Forget everything past `step`: metrics, trajectories, checkpoints, evaluations.
+
+        What a resumed run begins with.
+        """
         for checkpoints in (self.checkpoints(), self.pool()):
             for later in checkpoints.steps():  # first, so that a crash here cannot resume past what is cut below
                 if later > step:
@@ -114,6 +120,10 @@ class Run:
             number = path.stem.rpartition("-")[2]
             if number.isdecimal() and int(number) > step:
                 path.unlink()
+        for path in (self.folder / EVALUATIONS).glob("step-*"):  # those made by hand are of a checkpoint that was
+            number = path.name.split("-")[1]
+            if number.isdecimal() and int(number) > step:
+                shutil.rmtree(path)
 
     def write(self, name: str, text: str) -> Path:
         """Write a text file of the run, such as report.md, whole or not at all. Raises LatihError."""

@@ -1,9 +1,9 @@
 """The tracker: one call per step, to several loggers at once."""
 
-import errno
 from collections.abc import Callable, Mapping
 
-from latih.core import LatihError
+from latih.core import LatihError, first_line
+from latih.core.files import is_full
 from latih.tracking.logger import Logger, RunInfo, find_loggers
 
 
@@ -29,7 +29,8 @@ class Tracker:
             self.close()
             if isinstance(exc, LatihError):
                 raise
-            raise LatihError(f"logger {name!r} cannot start: {_line(exc)}; leave it out of tracking.loggers") from exc
+            told = first_line(exc, kind=True)
+            raise LatihError(f"logger {name!r} cannot start: {told}; leave it out of tracking.loggers") from exc
 
     def log(self, step: int, metrics: Mapping[str, float], axis: str | None = None) -> None:
         """Record a step; `axis` as in `Logger.log`. Raises LatihError where metrics.jsonl cannot be written."""
@@ -38,8 +39,8 @@ class Tracker:
                 logger.log(step, metrics, axis)
             except Exception as exc:
                 if name == "jsonl":
-                    full = isinstance(exc, OSError) and exc.errno == errno.ENOSPC
-                    mend = "the disk is full: free some space and resume" if full else _line(exc)
+                    full = "the disk is full: free some space and resume"
+                    mend = full if is_full(exc) else first_line(exc, kind=True)
                     raise LatihError(f"cannot write metrics.jsonl at step {step}: {mend}") from exc
                 self._retire(name, exc)
 
@@ -49,7 +50,7 @@ class Tracker:
             try:
                 logger.close()
             except Exception as exc:
-                self._warn(f"logger {name!r} failed in closing: {_line(exc)}")
+                self._warn(f"logger {name!r} failed in closing: {first_line(exc, kind=True)}")
         self._loggers.clear()
 
     def __enter__(self) -> "Tracker":
@@ -59,14 +60,9 @@ class Tracker:
         self.close()
 
     def _retire(self, name: str, exc: Exception) -> None:
-        self._warn(f"logger {name!r} failed and gets no more metrics: {_line(exc)}")
+        self._warn(f"logger {name!r} failed and gets no more metrics: {first_line(exc, kind=True)}")
         logger = self._loggers.pop(name)
         try:
             logger.close()
         except Exception as again:
-            self._warn(f"logger {name!r} failed in closing: {_line(again)}")
-
-
-def _line(exc: Exception) -> str:
-    text = str(exc).strip().splitlines()
-    return f"{type(exc).__name__}: {text[0]}" if text else type(exc).__name__
+            self._warn(f"logger {name!r} failed in closing: {first_line(again, kind=True)}")
