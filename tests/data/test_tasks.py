@@ -95,3 +95,9 @@ def test_json_too_deep_to_read_is_told_in_one_line(name: str, tmp_path: Path) ->
     (tmp_path / name).write_text("[" * 100_000)
     with pytest.raises(LatihError, match=f"{name}.* is no JSON"):
         read_tasks(tmp_path / name)
+
+
+def test_a_row_whose_id_is_null_gets_its_number(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"prompt": "a", "id": null}\n{"prompt": "b", "id": null}\n{"prompt": "c", "id": 0}\n')
+    assert [task.id for task in read_tasks(path)] == ["0", "1", "0"]

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from pettingzoo.test import api_test
 from pettingzoo.utils.wrappers import BaseWrapper
 
-from latih.core import ConfigError, Message
+from latih.core import ConfigError, LatihError, Message
+from latih.data import DataSettings
 from latih.envs import make
 from latih.envs.codewords import TOPIC_OF, TOPICS, read_clue, read_guess
 from latih.envs.roles import RolesEnv
+from latih.rollout import read_rows
 from tests.soak import examples
 
 NAMES = ["tic_tac_toe_duel", "codewords"]
@@ -179,3 +181,16 @@ def test_misuse_is_told():
 
     with pytest.raises(RuntimeError, match="neither said whose turn"):
         Mute().reset(seed=0)
+
+
+def test_a_game_may_take_its_tasks_from_rows(tmp_path):
+    class Words(RolesEnv):
+        roles = ("a", "b")
+        columns = ("word",)
+
+    (tmp_path / "a.jsonl").write_text('{"word": "dog"}\n')
+    source = str(tmp_path / "a.jsonl")
+    assert [task.model_extra for task in read_rows(DataSettings(), source, Words())] == [{"word": "dog"}]
+    Words.check_task = lambda self, task: int(task.word)
+    with pytest.raises(LatihError, match=r"row 0: invalid literal for int\(\) with base 10: 'dog'"):
+        read_rows(DataSettings(), source, Words())

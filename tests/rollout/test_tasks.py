@@ -81,3 +81,10 @@ def test_rows_of_envs_that_also_make_up_tasks(tmp_path, name, row, fault) -> Non
     assert task.id == row.get("id", "0")
     with pytest.raises(LatihError, match=r"no answers by letter|no task of repo_repair"):
         read_rows(DataSettings(), write(tmp_path / "b.jsonl", row | fault), env)
+
+
+def test_a_row_of_both_sets_is_found_whatever_the_order_of_its_keys(tmp_path: Path) -> None:
+    train = write(tmp_path / "a.jsonl", {"prompt": "1+1", "more": {"a": 1, "b": 2}, "id": "t"})
+    eval = write(tmp_path / "b.jsonl", {"more": {"b": 2, "a": 1}, "id": "e", "prompt": "1+1", "note": None})
+    with pytest.raises(LatihError, match=r"row e of data\.eval is row t of data\.train, too"):
+        load_tasks(DataSettings(train=train, eval=eval), make("arithmetic_tool"))

@@ -107,7 +107,7 @@ def _task(where: str, number: int, row: Any, columns: Sequence[str]) -> Task:
     for column in columns:
         if row.get(column) is None:
             raise LatihError(_missing(where, column, list(row)))
-    row["id"] = str(row.get("id", number))
+    row["id"] = str(number if row.get("id") is None else row["id"])
     try:
         return Task.model_validate(row)
     except ValidationError as exc:

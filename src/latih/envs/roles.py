@@ -48,6 +48,8 @@ class RolesEnv(AECEnv[str, Item, Item]):  # type: ignore[misc]
     """The tools that each role may call."""
     policies: ClassVar[tuple[str, ...]] = ()
     """The names that `scripted` knows."""
+    columns: ClassVar[tuple[str, ...]] = ()
+    """The columns that a task must have. Empty: the env makes up its own tasks, and a data set is refused."""
     render_mode = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -132,6 +134,9 @@ class RolesEnv(AECEnv[str, Item, Item]):  # type: ignore[misc]
     def truncate(self, role: str, reason: str) -> tuple[float, dict[str, Any]]:
         """Score a role that a bound on its turns or context ended, as `MessageEnv.truncate` does an episode."""
         return 0.0, {}
+
+    def check_task(self, task: Task) -> None:
+        """Refuse a row of a data set that has all the columns, and still cannot be played. Raises ValueError."""
 
     def scripted(self, name: str, rng: random.Random) -> str | Message:
         """What the scripted policy `name` does now in the place of the role whose turn it is.

@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from latih.core import ConfigError, Env, LatihError, Task
+from latih.core import ConfigError, Env, LatihError, Task, first_line
 from latih.data import DataSettings, read_tasks
 from latih.data.to_json import to_json
 from latih.envs import EnvSettings
@@ -63,7 +63,7 @@ def read_rows(settings: DataSettings, source: str | None, env: Env) -> list[Task
         try:
             bare.check_task(task)
         except ValueError as exc:
-            raise LatihError(f"{source}, row {task.id}: {str(exc).partition(chr(10))[0]}") from exc
+            raise LatihError(f"{source}, row {task.id}: {first_line(exc)}") from exc
     return tasks
 
 
@@ -79,4 +79,4 @@ def trying_out(env: str) -> Iterator[None]:
 
 
 def _content(task: Task) -> str:
-    return to_json(task.model_dump(exclude={"id"}))
+    return to_json(task.model_dump(exclude={"id"}, exclude_none=True), sort_keys=True)
