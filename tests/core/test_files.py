@@ -41,3 +41,23 @@ def full() -> None:
 def test_a_full_disk_is_one_line_however_it_is_wrapped() -> None:
     with pytest.raises(LatihError, match=r"^the disk is full: cannot write x to there; free some space there; hint$"):
         full()
+
+
+def test_a_folder_that_another_makes_at_the_last_moment_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, rename = tmp_path / "folder", Path.rename
+
+    def late(self: Path, target: Path) -> Path:
+        target.mkdir()
+        (target / "file").write_text("theirs")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", late)
+    with whole_folder(path) as temporary:
+        (temporary / "file").write_text("ours")
+    assert (path / "file").read_text() == "theirs"
+
+
+def test_a_folder_that_cannot_be_put_there_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "folder").write_text("a file")
+    with pytest.raises(NotADirectoryError), whole_folder(tmp_path / "folder"):
+        pass

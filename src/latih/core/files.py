@@ -78,8 +78,11 @@ def whole_folder(path: Path) -> Iterator[Path]:
     with _beside(path) as temporary:
         temporary.mkdir()
         yield temporary
-        with contextlib.suppress(OSError) if path.is_dir() else contextlib.nullcontext():
+        try:
             temporary.rename(path)
+        except OSError:
+            if not path.is_dir():
+                raise
 
 
 def fsync(path: Path) -> None:
