@@ -36,5 +36,6 @@ def render(page: str) -> tuple[str, list[Results]]:
 
 
 if __name__ == "__main__":
-    for path in [PAGES / f"{name}.md" for name in sys.argv[1:]] or sorted(PAGES.glob("*.md")):
+    pages = sorted(path for path in PAGES.glob("*.md") if path.name != "README.md")  # which is their list
+    for path in [PAGES / f"{name}.md" for name in sys.argv[1:]] or pages:
         path.write_text(render(path.read_text(encoding="utf-8"))[0], encoding="utf-8")

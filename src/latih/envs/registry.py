@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import gymnasium
 
-from latih.core import AGENT, ConfigError, Env, nearest
+from latih.core import ConfigError, Env, nearest
 from latih.core.plugins import build, load_module, modules
 from latih.core.schema import Record
 from latih.envs.base import spec_of
@@ -52,10 +52,7 @@ class EnvInfo(Record):
     """What `latih envs` lists of an environment."""
 
     name: str
-    id: str
     summary: str
-    roles: list[str] = []
-    tools: list[str] = []
     dials: list[str] = []
     """`name=default` of each."""
 
@@ -160,18 +157,13 @@ def describe() -> list[EnvInfo]:
 
 
 def _describe(name: str) -> EnvInfo:
-    full = next((each for each, short in _ids.items() if short == name), gymnasium_id(name))
     try:
         cls = find(name)
     except ConfigError as exc:
-        return EnvInfo(name=name, id=full, summary=f"unavailable: {exc}")
-    tools = getattr(cls, "tools", ())
+        return EnvInfo(name=name, summary=f"unavailable: {exc}")
     return EnvInfo(
         name=f"{name}:NAME" if hasattr(cls, "member") else name,
-        id=full,
         summary=(inspect.getdoc(cls) or "").partition("\n")[0],
-        roles=list(getattr(cls, "roles", (AGENT,))),
-        tools=[tool.name for tool in tools] if isinstance(tools, list | tuple) else [],
         dials=[f"{p.name}={p.default!r}" for p in inspect.signature(cls).parameters.values()],
     )
 

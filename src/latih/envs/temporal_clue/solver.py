@@ -40,7 +40,6 @@ class Solver:
         self.solver = self.cp.CpSolver()
         for name, value in PARAMETERS.items():
             setattr(self.solver.parameters, name, value)
-        self.searches = 0
         self._literals: dict[Atom, Any] = {}
         self._described: set[tuple[str, int]] = set()
         self._rules()
@@ -64,7 +63,6 @@ class Solver:
             return False
         if any(core <= chosen for core in self.cores):
             return True
-        self.searches += 1
         self.model.clear_assumptions()
         self.model.add_assumptions([said if i in chosen else ~said for i, said in enumerate(self.said)])
         status = self.solver.solve(self.model)
