@@ -169,3 +169,10 @@ def trained(kind: str) -> str:
             [AddedToken(each, special=False, normalized=False) for each in ("<tool_call>", "</tool_call>")]
         )
     return str(tokenizer.to_str())
+
+
+def with_specials(tokenizer, text):
+    """The ids of a template's text, as other libraries give them."""
+    return [
+        i for piece in tokenizer.pieces(text) for i in ([piece] if isinstance(piece, int) else tokenizer.encode(piece))
+    ]

@@ -8,7 +8,7 @@ from tokenizers import AddedToken, models, pre_tokenizers
 
 from latih.core import ModelError
 from latih.models.tokenizer import CACHED_LENGTH, Tokenizer
-from tests.models.templates import NAMED, SPECIALS, trained
+from tests.models.templates import NAMED, SPECIALS, trained, with_specials
 from tests.tiny import byte_tokenizer, tiny_model
 
 KINDS = sorted(NAMED)
@@ -20,8 +20,8 @@ def test_control_tokens_only_where_asked_for():
     # byte-level: one id per byte in the order of the byte alphabet, then 256, 257, 258 for the three control tokens
     assert len(BYTES.encode(text)) == len(text)
     assert max(BYTES.encode(text)) < 256
-    assert BYTES.encode(text, specials=True) == [*BYTES.encode("a"), 258, *BYTES.encode("b")]
-    assert BYTES.decode(BYTES.encode(text)) == BYTES.decode(BYTES.encode(text, specials=True)) == text
+    assert with_specials(BYTES, text) == [*BYTES.encode("a"), 258, *BYTES.encode("b")]
+    assert BYTES.decode(BYTES.encode(text)) == BYTES.decode(with_specials(BYTES, text)) == text
     assert list(BYTES.pieces(text)) == ["a", 258, "b"]
 
 
@@ -31,7 +31,7 @@ def test_control_tokens_only_where_asked_for():
 def test_encoding(kind, text):
     fresh = tokenizers.Tokenizer.from_str(trained(kind))
     ours = Tokenizer(tokenizers.Tokenizer.from_str(trained(kind)), named=NAMED[kind])
-    assert ours.encode(text, specials=True) == fresh.encode(text, add_special_tokens=False).ids
+    assert with_specials(ours, text) == fresh.encode(text, add_special_tokens=False).ids
     plain = ours.encode(text)
     assert not set(plain) & set(ours.special_ids.values())
     assert ours.decode(plain) == text
@@ -56,12 +56,11 @@ def test_special_tokens_that_swallow_white_space():
     backend.add_special_tokens([AddedToken("<mask>", special=True, normalized=False, lstrip=True, rstrip=True)])
     fresh = tokenizers.Tokenizer.from_str(backend.to_str())
     text = "a  <mask>\n <|im_end|> b"
-    assert Tokenizer(backend).encode(text, specials=True) == fresh.encode(text, add_special_tokens=False).ids
+    assert with_specials(Tokenizer(backend), text) == fresh.encode(text, add_special_tokens=False).ids
 
 
 def test_from_folder(tmp_path):
     tokenizer = Tokenizer.from_folder(tiny_model(tmp_path))
-    assert tokenizer.vocab_size == 259
     assert tokenizer.eos_ids == [258]
     assert tokenizer.named == {"eos_token": "<|im_end|>"}
     (tmp_path / "generation_config.json").write_text('{"eos_token_id": [256, 258]}')

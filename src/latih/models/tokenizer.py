@@ -1,4 +1,4 @@
-"""Text to token ids and back, with control tokens only where the caller asks for them."""
+"""Text to token ids and back; control tokens only where the caller asks for them."""
 
 import functools
 import json
@@ -18,8 +18,8 @@ CACHED_TEXTS, CACHED_LENGTH = 8192, 512
 class Tokenizer:
     """A model's tokenizer.
 
-    Control tokens ("specials", such as <|im_end|>) are never made from text unless `specials=True`: what an
-    observation says cannot end a turn.
+    Control tokens ("specials", such as <|im_end|>) are never made from text: what an observation says cannot end a
+    turn. `pieces` is for a template's own.
     """
 
     def __init__(
@@ -43,7 +43,6 @@ class Tokenizer:
         """Finds control tokens in text."""
         spaced = (r"\s*" * token.lstrip + re.escape(token.content) + r"\s*" * token.rstrip for token in ordered)
         self._splitter = re.compile("|".join(spaced) or "(?!)")
-        self.vocab_size: int = backend.get_vocab_size(with_added_tokens=True)
         eos = self.named.get("eos_token")
         first = [self.special_ids.get(eos, backend.token_to_id(eos))] if eos else []
         self.eos_ids: list[int] = list(dict.fromkeys([*(i for i in first if i is not None), *eos_ids]))
@@ -77,17 +76,9 @@ class Tokenizer:
             raise ModelError(f"{place} gives {eos!r} as eos_token_id, which is a number or a list of them")
         return cls(backend, named=named, eos_ids=ids)
 
-    def encode(self, text: str, specials: bool = False) -> list[int]:
-        """The ids of `text`; control tokens in it become their ids only with `specials`."""
-        if not specials:
-            return list(self._cached(text) if len(text) <= CACHED_LENGTH else self._encode(text))
-        ids: list[int] = []
-        for piece in self.pieces(text):
-            if isinstance(piece, int):
-                ids.append(piece)
-            else:
-                ids += self.encode(piece)
-        return ids
+    def encode(self, text: str) -> list[int]:
+        """The ids of `text`, in which control tokens are spelt out."""
+        return list(self._cached(text) if len(text) <= CACHED_LENGTH else self._encode(text))
 
     def pieces(self, text: str) -> Iterator[str | int]:
         """The stretches of text between control tokens, and the ids of those."""
