@@ -144,7 +144,7 @@ def test_an_unknown_player_is_told_before_training(tmp_path):
 def test_an_endpoint_that_plays_a_role_keeps_no_connection_open(tmp_path):
     with serving(says(content="5")) as served:
         endpoint = f"{{player: {served.url}, model: big}}"
-        run = run_of(config(tmp_path, f"roles.x={endpoint}", "trainer.steps=2", "trainer.warm_start=null"))
+        run = run_of(config(tmp_path, f"roles.x={endpoint}", "trainer.steps=2"))
         assert served.open() == 0
     assert served.connections >= 4  # each of the two steps and two evaluations has a loop of its own
     assert {each.body["model"] for each in served.requests} == {"big"}
