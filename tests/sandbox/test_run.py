@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from latih.core import SandboxError
-from latih.sandbox import Limits, Workspace, backends, run
+from latih.sandbox import Limits, Workspace, run
 from latih.sandbox.process import Process
 from tests.sandbox.needs import needs_bubblewrap
 from tests.soak import forms
@@ -133,6 +133,7 @@ def test_an_installed_latih_is_masked_but_for_its_kits(tmp_path: Path, monkeypat
     (package / "envs" / "answers.py").write_text("")
     (package / "envs" / "kit" / "tool.py").write_text("")
     tmp_path.chmod(0o755)
+    backends = sys.modules["latih.sandbox.backends"]  # the room gives its registry under this name
     known = backends.interpreter()
     monkeypatch.setattr(backends, "interpreter", lambda: (*known, str(prefix)))
     monkeypatch.setattr(backends, "OURS", str(package))
