@@ -12,7 +12,7 @@ PARITY = f"{Path(__file__).with_name('parity_env.py')}:Parity"
 def test_recipe_and_overrides():
     config = resolve("tic_tac_toe", ["trainer.optimizer.lr=1e-4", "env.args.side=x", "seed=7"])
     assert config.env.id == "tic_tac_toe"
-    assert config.env.args == {"side": "x"}
+    assert config.env.args == {"lines": True, "list_empty": False, "side": "x"}
     assert config.trainer.optimizer.lr == 1e-4
     assert config.trainer.warm_start.steps == 12
     assert config.seed == 7
@@ -55,9 +55,10 @@ def test_another_id_begins_without_the_args_of_the_one_before():
 def test_an_env_is_the_same_by_all_its_names():
     assert resolve("latih/TicTacToe-v0") == resolve("tic_tac_toe")
     same = resolve("tic_tac_toe", ["env.args.side=x", "env.id=latih/TicTacToe-v0"])
-    assert same.env.args == {"side": "x"}
+    args = {"lines": True, "list_empty": False, "side": "x"}
+    assert same.env.args == args
     tree = override(resolve("tic_tac_toe", ["env.args.side=x"]).as_dict(), ["env.id=latih/TicTacToe-v0"])
-    assert tree["env"] == {"id": "latih/TicTacToe-v0", "args": {"side": "x"}, "training": {}}
+    assert tree["env"] == {"id": "latih/TicTacToe-v0", "args": args, "training": {}}
 
 
 def test_override_leaves_its_argument_alone():
