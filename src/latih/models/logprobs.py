@@ -37,15 +37,12 @@ class _TokenLogprobs(torch.autograd.Function):
             table = linear(hidden[rows], head, packed, None)
             if temperature != 1.0:
                 table /= temperature
-            table -= table.amax(-1, keepdim=True)
-            probs = table.exp()
-            total = probs.sum(-1, keepdim=True)
-            table -= total.log()
-            probs /= total
-            logprobs[rows] = table.gather(1, targets[rows, None]).squeeze(1)
-            entropies[rows] = -torch.linalg.vecdot(probs, table)
+            logs = table.log_softmax(-1)
+            probs = torch.exp(logs, out=table)
+            logprobs[rows] = logs.gather(1, targets[rows, None]).squeeze(1)
+            entropies[rows] = -torch.linalg.vecdot(probs, logs)
             if entropy_slopes is not None:
-                weights = table.add_(entropies[rows, None]).mul_(probs)
+                weights = logs.add_(entropies[rows, None]).mul_(probs)
                 entropy_slopes[rows] = (weights.to(back.dtype) @ back) / -temperature
             if slopes is not None:
                 # p - target is taken in float32: of a sure token, the rounded p would leave nothing
