@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: help quickstart install test lint soak bench docs clean
 
 help:
-	@echo "make quickstart   install, and train tic-tac-toe (six minutes on two cores, after installing)"
+	@echo "make quickstart   install, and train tic-tac-toe (seven minutes on two cores, after installing)"
 	@echo "make test         install what tests need, and run them all"
 	@echo "make lint         format, lint, types, floors"
 	@echo "make soak         the long forms of the tests"
