@@ -101,6 +101,19 @@ def exploit(*arenas: str, fools: tuple[str, ...] = ()) -> Callable[[Callable[[An
 
 TEXTS = ("answer", "cited", "function", "letters", "numbers", "tagged")
 """Arenas whose submissions are texts, or for `cited` a call with a text: what thinks is tried on all of them."""
+ANYWHERE = (
+    "mentioned",
+    "any candidate",
+    "evaluated",
+    "first tag",
+    "within lines",
+    "mentioned and cited",
+    "exit code",
+    "printed",
+)
+"""Their naive graders that find a right answer wherever it stands."""
+LAST = ("last number", "last tag", "last lines")
+"""Those that take the last one there is."""
 
 
 def texts(arena: Arena) -> tuple[str, str]:
