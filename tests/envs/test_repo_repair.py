@@ -2,7 +2,7 @@ import ast
 import random
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -24,7 +24,7 @@ from latih.envs.repo_repair.expert import mend
 from latih.envs.repo_repair.layout import lay_out
 from latih.envs.repo_repair.mutations import find_bugs
 from latih.rewards.arenas.repo import BROKEN, CASES, RIGHT, SOURCE, TESTS
-from latih.rewards.repo import RepoTask, apply
+from latih.rewards.repo import Edit, RepoTask, apply
 from latih.rollout import PHASES, plan, read_rows
 from tests.data.test_packages import sdist
 from tests.envs.playing import play
@@ -308,11 +308,24 @@ def test_no_package_is_blamed_for_a_missing_sandbox(shop: Path, monkeypatch: pyt
         list(build_tasks(1, ["shop==1.0"]))
 
 
-def test_a_package_whose_turn_comes_after_an_interruption_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "find_sdist", lambda *args: pytest.fail("it was looked for"))
-    stop = threading.Event()
-    stop.set()
-    assert list(build._candidates("a", 0, 1, print, stop)) == []
+def test_candidates_are_tried_at_once_and_tasks_come_in_order(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [made] = build_tasks(1, ["shop==1.0"])
+    started, go_on = [], threading.Event()
+
+    def try_one(package: object, edits: Sequence[Edit], kind: str) -> RepoTask:
+        started.append(kind)
+        if len(started) == 1:
+            assert go_on.wait(10), "another candidate runs beside the first"
+        go_on.set()
+        return RepoTask.model_validate(made.repo).model_copy(update={"kind": kind})
+
+    candidates = [([Edit(path="a", start=i, old="", new="x")], str(i)) for i in range(50)]
+    monkeypatch.setattr(build, "_candidates", lambda *args: iter(candidates))
+    monkeypatch.setattr(build.Package, "task", try_one)
+    tasks = build_tasks(9, ["shop==1.0"])
+    assert [next(tasks).repo["kind"] for _ in range(3)] == ["0", "1", "2"]
+    tasks.close()
+    assert len(started) <= 3 + build.AHEAD, "what was not under way is not begun"
 
 
 def test_a_package_that_fails_keeps_what_those_before_it_gave(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,7 +334,7 @@ def test_a_package_that_fails_keeps_what_those_before_it_gave(monkeypatch: pytes
             raise LatihError("the index has no such package")
         yield from (Task(id=f"{name}-{i}", prompt="p") for i in range(2))
 
-    monkeypatch.setattr(build, "_candidates", candidates)
+    monkeypatch.setattr(build, "_tasks", candidates)
     assert [each.id for each in build_tasks(9, ["a", "b", "a"])] == ["a-0", "b-0", "a-1", "b-1"]
     assert [each.id for each in build_tasks(1, ["a", "b"])] == ["a-0"]
     made = build_tasks(9, ["a", "unknown", "b"])

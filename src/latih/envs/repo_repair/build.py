@@ -11,9 +11,9 @@ import itertools
 import os
 import random
 import re
-import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -36,6 +36,8 @@ ROUNDS = 3
 """Times that a place for a wrong expectation is looked for in each test function."""
 TABLES = 6
 """Tables of a package that are tried."""
+AHEAD = 4
+"""Candidates of a package that are under way, or wait for a core, at once."""
 
 Progress = Callable[[str], None]
 
@@ -54,10 +56,12 @@ class Package:
     def __init__(self, code: Sdist, tests: Sdist, seed: int) -> None:
         """Run its tests. Raises LatihError where they are no use, or cannot be had."""
         self.code, self.tests = code, tests
-        self.rng = random.Random(derive_seed(seed, code.package, code.version, tests.version))
+        self.seed = derive_seed(seed, code.package, code.version, tests.version)
+        self.rng = random.Random(self.seed)
         self.files = read_sdist(tests)
+        self.code_files = read_sdist(code)
         self.layout = lay_out(self.files)
-        older = lay_out(read_sdist(code))
+        older = lay_out(self.code_files)
         self.sources = sorted({*self.layout.sources, *older.sources})
         if not self.layout.sources or not self.layout.test_files:
             raise LatihError(f"{self.name}: no sources or no tests in its sdist: take another package")
@@ -90,16 +94,16 @@ class Package:
     def bugs(self) -> list[Bug]:
         """Every bug there is to make, in random order."""
         found = []
-        files = read_sdist(self.code)
         for path in self.layout.sources:
             if not re.search(r"(^|/)_?(version|__main__|compat\w*)\.py$", path):
-                found += find_bugs(path, files[path].decode(), self.rng)
+                found += find_bugs(path, self.code_files[path].decode(), self.rng)
         self.rng.shuffle(found)
         return found
 
     def task(self, edits: Sequence[Edit], kind: str) -> RepoTask | str:
-        """The task that a bug makes, or why it makes none."""
-        sources = apply(pick(read_sdist(self.code), self.sources), edits)
+        """The task that a bug makes, or why it makes none. Threads may call it at once, in any order."""
+        rng = random.Random(derive_seed(self.seed, _key(edits)))
+        sources = apply(pick(self.code_files, self.sources), edits)
         report = self.run(sources, limits=self.limits)
         f2p = sorted(id for id in self.passing if report.outcomes.get(id) != "passed")
         p2p = sorted(self.passing - {*f2p})
@@ -124,7 +128,7 @@ class Package:
         shown = sorted(failing, key=lambda each: len(self._shown(each)[0]))[:3]
         for function in shown:
             id = next(id for id in f2p if function_of(id) == function)
-            each = self._with_forms(task.model_copy(update={"shown": id}), failing)
+            each = self._with_forms(task.model_copy(update={"shown": id}), failing, rng)
             if each and (failure := self._failure(each)):
                 return each.model_copy(update={"failure": failure})
         return "no test can be shown by itself, or no wrong expectations for the others"
@@ -161,7 +165,7 @@ class Package:
         known = {id for id, outcome in self._other.items() if outcome != "passed"}
         return {id for id, outcome in outcomes.items() if outcome == "failed"} - known
 
-    def _with_forms(self, task: RepoTask, failing: Sequence[str]) -> RepoTask | None:
+    def _with_forms(self, task: RepoTask, failing: Sequence[str], rng: random.Random) -> RepoTask | None:
         """The task with two forms that come out right on the right code. None where there are none."""
         path = task.shown.partition("::")[0]
         kept = self._shown(function_of(task.shown))[1]
@@ -171,14 +175,18 @@ class Package:
             if function_of(task.shown) not in each.functions
             and not (each.canary.edit.path == path and each.canary.region in kept)
         ]
-        self.rng.shuffle(usable)
+        rng.shuffle(usable)
         telling = [each for each in usable if each.functions & {*failing}]
         others = [each for each in usable if not each.functions & {*failing}]
-        # What tells goes to one form or the other, so each such test is somewhere as it was.
-        halves = (telling[::2] + others[1::2], telling[1::2] + others[::2])
-        forms = [self._form([each.canary.edit for each in half[:CHANGES]]) for half in halves]
-        if not telling or None in forms:
+        if not telling:
             return None
+        # What tells goes to one form or the other, so each such test is somewhere as it was.
+        forms = []
+        for half in (telling[::2] + others[1::2], telling[1::2] + others[::2]):
+            form = self._form([each.canary.edit for each in half[:CHANGES]])
+            if form is None:
+                return None
+            forms.append(form)
         return task.model_copy(update={"forms": forms})
 
     def _form(self, edits: Sequence[Edit]) -> Form | None:
@@ -211,30 +219,21 @@ def build_tasks(
     A package is `name`, `name==version`, or `name==older..newer` for one task from two releases. Raises LatihError for
     one that the index does not have; one whose tests are no use here is passed over, and `progress` told.
     """
-    stop = threading.Event()
-    sources = [_candidates(each, seed, bugs, progress, stop) for each in dict.fromkeys(packages)]
-    made = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool, ExitStack() as first:  # its work is waiting for the sandbox
-        first.callback(stop.set)  # an interruption waits for the candidates under way, and for no others
+        first.callback(pool.shutdown, cancel_futures=True)  # an interruption waits for what is under way alone
+        sources = deque(_tasks(each, seed, bugs, progress, pool) for each in dict.fromkeys(packages))
+        made = 0
         while sources and made < count:
-            asked, rest = sources[: count - made], sources[count - made :]
-            sources = []
-            for source, task in zip(asked, pool.map(_next, asked), strict=True):
-                if task is not None:
-                    made += 1
-                    progress(f"{made}/{count} {task.id}")
-                    yield task
-                    sources.append(source)
-            sources += rest
+            task = next(source := sources.popleft(), None)
+            if task is not None:
+                made += 1
+                progress(f"{made}/{count} {task.id}")
+                yield task
+                sources.append(source)
 
 
-def _next(source: Iterator[Task]) -> Task | None:
-    return next(source, None)
-
-
-def _candidates(wanted: str, seed: int, bugs: int, progress: Progress, stop: threading.Event) -> Iterator[Task]:
-    if stop.is_set():  # before its turn came
-        return
+def _tasks(wanted: str, seed: int, bugs: int, progress: Progress, pool: ThreadPoolExecutor) -> Iterator[Task]:
+    """The tasks of one package, in the order of their candidates, whichever is done first."""
     name, _, version = wanted.partition("==")
     if name.lower().replace("_", "-") in {each.partition("==")[0] for each in KIT}:
         raise LatihError(f"{name} is part of the test kit, which the policy can read: take another package")
@@ -248,24 +247,30 @@ def _candidates(wanted: str, seed: int, bugs: int, progress: Progress, stop: thr
     except LatihError as exc:
         progress(str(exc))
         return
-    if older:
-        candidates: list[tuple[list[Edit], str]] = [([], "release")]
-    else:
-        found = package.bugs()
-        groups = [found[at : at + bugs] for at in range(0, len(found) - bugs + 1, bugs)]
-        candidates = [([bug.edit for bug in group], " + ".join(bug.kind for bug in group)) for group in groups]
-    seen = set()
-    for edits, kind in candidates:
-        if stop.is_set():
+    candidates = iter([([], "release")] if older else _candidates(package.bugs(), bugs))
+    under_way: deque[tuple[str, Future[RepoTask | str]]] = deque()
+    while True:
+        for edits, kind in itertools.islice(candidates, AHEAD - len(under_way)):
+            under_way.append((_key(edits), pool.submit(package.task, edits, kind)))
+        if not under_way:
             return
-        if _overlap(edits) or (key := _key(edits)) in seen:
-            continue
-        seen.add(key)
-        task = package.task(edits, kind)
+        key, future = under_way.popleft()
+        task = future.result()
         if isinstance(task, RepoTask):
             yield Task(id=f"{name}-{older or tests.version}-{key}", repo=task.model_dump())
         elif older:
             progress(f"{package.name}: {task}")
+
+
+def _candidates(found: Sequence[Bug], bugs: int) -> Iterator[tuple[list[Edit], str]]:
+    """Groups of bugs that can be made at once, each once, and what they are called."""
+    seen = set()
+    for at in range(0, len(found) - bugs + 1, bugs):
+        group = found[at : at + bugs]
+        edits = [bug.edit for bug in group]
+        if not _overlap(edits) and (key := _key(edits)) not in seen:
+            seen.add(key)
+            yield edits, " + ".join(bug.kind for bug in group)
 
 
 def _overlap(edits: Sequence[Edit]) -> bool:
