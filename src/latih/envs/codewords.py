@@ -1,7 +1,6 @@
 """Codewords: one role hints at words that the other has to find."""
 
 import random
-import re
 from typing import Annotated
 
 from pydantic import Field, validate_call
@@ -27,18 +26,20 @@ TOPICS = {
 }
 """Common words by the word that stands for them: what the scripted roles know."""
 TOPIC_OF = {word: topic for topic, words in TOPICS.items() for word in words.split()}
+CLUES = {*TOPICS, *TOPIC_OF}
+"""All that a giver may say: a free text could spell the places or the first letters of the targets."""
 
 
 def read_clue(text: str, board: list[str]) -> str | None:
-    """The clue of a reply: one word of letters that is no board word, nor part of one, nor has one as a part.
+    """The clue of a reply: a topic, or a word of the game that is not on the board.
 
-    >>> read_clue("Animal.", ["dog", "red"]), read_clue("dogs", ["dog", "red"]), read_clue("a dog", ["dog", "red"])
-    ('animal', None, None)
+    >>> read_clue("Animal.", ["dog", "red"]), read_clue("cow", ["dog", "red"])
+    ('animal', 'cow')
+    >>> read_clue("dog", ["dog", "red"]), read_clue("a cow", ["dog", "red"]), read_clue("beast", ["dog", "red"])
+    (None, None, None)
     """
     clue = text.strip().rstrip(".").lower()
-    if not re.fullmatch(r"[a-z]{2,20}", clue) or any(word in clue or clue in word for word in board):
-        return None
-    return clue
+    return clue if clue in CLUES and clue not in board else None
 
 
 def read_guess(text: str, board: list[str], count: int) -> list[str] | None:
@@ -56,8 +57,8 @@ def read_guess(text: str, board: list[str], count: int) -> list[str] | None:
 class Codewords(RolesEnv):
     """A giver sees which words are targets and says one clue; a guesser sees the words and the clue, and picks.
 
-    The board has `topics` topics of `count` words each, shuffled; the targets are those of one topic. They play
-    together: both earn
+    The board has `topics` topics of `count` words each, shuffled for each of the two by itself; the targets are those
+    of one topic. They play together: both earn
 
         R = right / count
 
@@ -86,7 +87,10 @@ class Codewords(RolesEnv):
         self.board = [board[i] for i in self.np_random.permutation(len(board))]
         self.targets = laid[0]
         self.clue = ""
-        rules = "Say one clue word that stands for the targets. No word of the board."
+        rules = (
+            f"Say one clue word that stands for the targets: {', '.join(TOPICS)}, or a word of these kinds that is not "
+            "on the board."
+        )
         self.tell("giver", Message(role="system", content=rules))
         self.tell("giver", f"Board: {' '.join(self.board)}\nTargets: {' '.join(self.targets)}")
         self.turn("giver")
@@ -101,7 +105,9 @@ class Codewords(RolesEnv):
             self.clue = clue
             rules = f"Reply with the {self.count} words of the board that the clue stands for."
             self.tell("guesser", Message(role="system", content=rules))
-            self.tell("guesser", f"Board: {' '.join(self.board)}\nClue: {clue}")
+            # In another order, so that a clue cannot stand for places.
+            shuffled = [self.board[i] for i in self.np_random.permutation(len(self.board))]
+            self.tell("guesser", f"Board: {' '.join(shuffled)}\nClue: {clue}")
             return self.turn("guesser")
         guess = read_guess(text, self.board, self.count)
         if guess is None:
