@@ -4,6 +4,7 @@ from typing import Any
 
 from latih.rewards.arena import arenas
 from latih.rewards.cited import judge
+from latih.rewards.naive.cited import mentioned_and_cited
 
 
 @arenas.register("cited")
@@ -29,5 +30,4 @@ class Cited:
 
     def naive(self, submission: dict[str, Any]) -> dict[str, bool]:
         """Whether the value occurs, and whether the source is among those cited."""
-        mentioned = any(each in submission["text"].replace(",", "") for each in ("4217", "$4217"))
-        return {"mentioned and cited": mentioned and 7 in submission["source_ids"]}
+        return {"mentioned and cited": mentioned_and_cited(self, submission["text"], submission["source_ids"])}
