@@ -38,6 +38,7 @@ class Code(MessageEnv):
 
     policies = ("random", "expert")
     columns = ("prompt", "tests")
+    arenas = ("function", "function_bit", "function_float", "function_list")
 
     @validate_call
     def __init__(

@@ -51,6 +51,7 @@ class MailSearch(MessageEnv):
     tools = (SEARCH, READ, ANSWER)
     policies = ("random", "novice", "expert")
     columns = ("prompt", "answer")
+    arenas = ("cited",)
 
     @validate_call
     def __init__(

@@ -70,6 +70,7 @@ class RepoRepair(MessageEnv):
     tools = TOOLS
     policies = ("random", "expert")
     columns = ("repo",)
+    arenas = ("repo",)
 
     @validate_call
     def __init__(

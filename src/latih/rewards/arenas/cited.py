@@ -11,7 +11,6 @@ from latih.rewards.naive.cited import mentioned_and_cited
 class Cited:
     """The arguments of the call that answers: a value, and the ids of the mails that say it."""
 
-    envs: tuple[str, ...] = ("mail_search",)
     question = "What is the price of Bold Lynx?"
     mails = {
         3: "The price of Bold Lynx is $4,100.",
