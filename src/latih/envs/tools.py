@@ -11,6 +11,7 @@ def tool_schema(
     name: str,
     description: str = "",
     optional: Mapping[str, dict[str, Any]] = MappingProxyType({}),
+    /,
     **required: dict[str, Any],
 ) -> ToolSchema:
     """A tool that takes these arguments and no others, each given by its JSON schema.
