@@ -42,6 +42,18 @@ def test_what_is_cached_needs_no_index(tmp_path: Path) -> None:
     assert find_sdist("shop", "1.0") == made
 
 
+def test_what_is_asked_for_again_is_not_unpacked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [sdist(tmp_path, {"shop.py": b"x = %d\n" % version}, version=f"{version}.0") for version in range(6)]
+    unpacked: list[str] = []
+    members = packages._members
+    monkeypatch.setattr(packages, "_members", lambda content, what: unpacked.append(what) or members(content, what))
+    for number in (0, 0, 1, 0, 1, 2, 3, 4, 5, 0):
+        assert read_sdist(made[number]) == {"shop.py": b"x = %d\n" % number}
+    assert unpacked == [f"shop {version}.0" for version in (0, 1, 2, 3, 4, 5, 0)], "four are kept, and no more"
+    with pytest.raises(TypeError):
+        read_sdist(made[0])["shop.py"] = b""  # type: ignore[index]
+
+
 def test_a_changed_file_is_not_used(tmp_path: Path) -> None:
     made = sdist(tmp_path, {"shop.py": b"x = 1\n"})
     [file] = (tmp_path / "sdists").iterdir()

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pyarrow.parquet
@@ -253,6 +254,126 @@ def test_tasks_bring_their_tests() -> None:
     assert env.step("def f(x): return 2 * x")[1] == 1.0
 
 
+TWICE = Task(
+    id="twice",
+    prompt="Twice x.",
+    tests=[{"args": [x], "expected": 2 * x} for x in (1, 4, 0, -7, 12)],
+    solution="def f(x):\n    return x + x",
+)
+
+
+def test_a_table_of_the_published_tests_fails_where_there_is_a_solution() -> None:
+    table = "def f(x): return {1: 2, 4: 8, 0: 0, -7: -14, 12: 24}.get(x, 0)"
+    for dials, reward, credit in (({}, 0.0, 4 / 12), ({"drawn": 0}, 1.0, 1.0)):
+        env = Code(**dials)
+        for seed in range(4):
+            env.reset(seed=seed, options={"task": TWICE})
+            _, paid, *_, info = env.step(table)
+            # Of 13 hidden cases 5 are right, and a constant or an echo gets 1; without drawn ones 5 of 5.
+            assert (paid, info["metrics"]["credit"]) == (reward, pytest.approx(credit))
+            env.reset(seed=seed, options={"task": TWICE})
+            assert env.step("def f(y): return 2 * y")[1] == 1.0
+    env = Code()
+    env.reset(seed=0, options={"task": TWICE.model_copy(update={"solution": None})})
+    assert env.step(table)[1] == 1.0, "without a solution its own tests judge alone"
+
+
+def test_a_table_of_rare_answers_fails_too() -> None:
+    tests = [{"args": [text], "expected": text == text[::-1]} for text in ("racecar", "abba", "hello", "ab")]
+    task = TWICE.model_copy(update={"tests": tests, "solution": "def f(s): return s == s[::-1]"})
+    for seed in range(4):
+        env = Code()
+        env.reset(seed=seed, options={"task": task})
+        assert env.step("def f(s): return s in ('racecar', 'abba')")[1] == 0.0
+        env.reset(seed=seed, options={"task": task})
+        assert env.step("def f(s): return list(s) == list(reversed(s))")[1] == 1.0
+
+
+def test_drawn_cases_follow_from_the_seed_and_hold_what_the_solution_returns() -> None:
+    env = Code(drawn=5, examples=1)
+    drawn = []
+    for seed in (0, 0, 1):
+        env.reset(seed=seed, options={"task": TWICE})
+        own, others = env.problem.cases[:5], env.problem.cases[5:]
+        assert own == problem_of(TWICE).cases
+        assert env.problem.examples == "f(1) == 2", "drawn cases are never shown"
+        assert len({case.args for case in others}) == 5
+        assert all(case.expected == 2 * case.args[0] and -7 <= case.args[0] <= 12 for case in others)
+        assert not {case.args for case in others} & {case.args for case in own}
+        drawn.append(others)
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+@pytest.mark.parametrize(
+    ("solution", "kept"),
+    [
+        # It raises, returns another type, takes too long, does not say the same twice, dies.
+        ("def f(x):\n    assert x in (1, 4, 0, -7, 12) or x % 2 == 0\n    return 2 * x", "x % 2 == 0"),
+        ("def f(x):\n    return 2 * x if x in (1, 4, 0, -7, 12) or x < 3 else str(x)", "x < 3"),
+        ("def f(x):\n    while x > 5 and x != 12: pass\n    return 2 * x", "x <= 5"),
+        (
+            "import random\ndef f(x): return 2 * x if x in (1, 4, 0, -7, 12) or x < 3 else random.getrandbits(64)",
+            "x < 3",
+        ),
+        ("import os\ndef f(x): return 2 * x if x in (1, 4, 0, -7, 12) or x < 3 else os._exit(0)", "x < 3"),
+    ],
+)
+def test_inputs_that_the_solution_does_not_take_are_dropped(solution: str, kept: str) -> None:
+    env = Code(drawn=30, timeout=1.0)
+    task = TWICE.model_copy(update={"solution": solution, "returns": "int"})
+    env.reset(seed=0, options={"task": task})
+    found = [case.args[0] for case in env.problem.cases[5:]]
+    assert found
+    assert all(eval(kept, {"x": x}) for x in found)
+    assert env.step("def f(x): return 2 * x")[1] == 1.0
+
+
+def test_a_solution_that_answers_nothing_in_time_draws_nothing() -> None:
+    env = Code(timeout=1.0)
+    env.reset(seed=0, options={"task": TWICE.model_copy(update={"solution": "def f(x):\n    while True: pass"})})
+    assert env.problem.cases == problem_of(TWICE).cases
+
+
+@pytest.mark.parametrize(
+    ("solution", "said"),
+    [
+        ("def f(x): return x + 1", r"task 'twice': its solution says 5 for its own test f\(4\) == 8: mend one of them"),
+        ("def f(x): return x / 0", "says ZeroDivisionError: division by zero for its own test"),
+        ("def g(x): return 2 * x", "says NameError: there is no f for its own test"),
+    ],
+)
+def test_a_solution_that_is_wrong_is_told(solution: str, said: str) -> None:
+    env = Code()
+    with pytest.raises(ValueError, match=said):
+        env.reset(seed=0, options={"task": TWICE.model_copy(update={"solution": solution})})
+
+
+def test_a_sandbox_that_breaks_under_the_solution_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*args: object, **how: object) -> None:
+        raise SandboxError("no sandbox")
+
+    env = Code()
+    monkeypatch.setattr(function, "run", broken)
+    with pytest.raises(SandboxError):
+        env.reset(seed=0, options={"task": TWICE})
+
+
+def test_what_the_policy_can_reach_has_neither_the_solution_nor_its_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = Code()
+    env.reset(seed=0, options={"task": TWICE})
+    jobs: list[dict] = []
+    run = function.run
+
+    def seen(program: str, *, stdin: bytes, **how: Any) -> Any:
+        jobs.append(json.loads(stdin))
+        return run(program, stdin=stdin, **how)
+
+    monkeypatch.setattr(function, "run", seen)
+    reply = "def f(x): return 2 * x"
+    assert env.step(reply)[1] == 1.0
+    assert jobs == [{"source": reply, "name": "f", "cases": [list(case.args) for case in env.problem.cases]}]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -263,6 +384,7 @@ def test_tasks_bring_their_tests() -> None:
         ({"examples": 1}, "shows 1 of 1 tests"),
         ({"returns": "str"}, "4 is not of type str"),
         ({"parameters": ["int", "int"]}, "task 't'"),
+        ({"solution": ["x"]}, "its solution is code, a text, and no list"),
     ],
 )
 def test_a_task_without_usable_tests_is_told(change: dict, said: str) -> None:

@@ -4,14 +4,16 @@ pip asks an sdist for its metadata, which runs the package's build code as insta
 known, pip checks it before anything is run.
 """
 
+import functools
 import hashlib
 import io
 import re
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 
 from latih.core.cache import CACHE_HINT, cache_folder
 from latih.core.errors import LatihError
@@ -25,6 +27,8 @@ MAX_FILE = 1 << 20
 """Bytes. Larger files of an sdist are left out."""
 MAX_TOTAL = 64 << 20
 """Bytes that the files of an sdist may have together."""
+UNPACKED = 4
+"""Sdists whose files are kept in memory: of a small package, a megabyte."""
 
 KIT = {
     "iniconfig==2.3.0": "f631c04d2c48c52b84d0d0549c99ff3859c98df65b3101406327ecc7d53fbf12",
@@ -65,11 +69,11 @@ def find_sdist(package: str, version: str | None = None) -> Sdist:
     return found
 
 
-def read_sdist(sdist: Sdist) -> dict[str, bytes]:
+def read_sdist(sdist: Sdist) -> Mapping[str, bytes]:
     """The regular files of an sdist, by their paths below its one top folder. From the cache, or else from the index.
 
-    Nothing is written to disk, and links are left out. Raises LatihError: unreachable, or not the file that
-    `sha256` names.
+    Nothing is written to disk, and links are left out. The latest few stay unpacked in memory, since an episode asks
+    for the same one time and again. Raises LatihError: unreachable, or not the file that `sha256` names.
     """
     place = _place(sdist)
     if not place.is_file():
@@ -77,10 +81,7 @@ def read_sdist(sdist: Sdist) -> dict[str, bytes]:
         with tempfile.TemporaryDirectory(prefix="latih-") as temporary:
             line = f"{sdist.package}=={sdist.version} --hash=sha256:{sdist.sha256}\n"
             _keep(_download(line, Path(temporary)), place)
-    content = place.read_bytes()
-    if hashlib.sha256(content).hexdigest() != sdist.sha256:
-        raise LatihError(f"{place} is damaged (not the file that its SHA-256 names): delete it and run again")
-    return _members(content, f"{sdist.package} {sdist.version}")
+    return _unpacked(place, sdist.sha256, f"{sdist.package} {sdist.version}")
 
 
 def test_kit() -> Path:
@@ -131,6 +132,14 @@ def _pip(what: str, options: Sequence[str], wanted: str, folder: Path) -> None:
     fault = run_pip([*options, f"--requirement={requirements}"], TIMEOUT)
     if fault:
         raise LatihError(f"cannot fetch {what}: {fault}; mend the network or the name")
+
+
+@functools.lru_cache(maxsize=UNPACKED)
+def _unpacked(place: Path, sha256: str, what: str) -> Mapping[str, bytes]:
+    content = place.read_bytes()
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise LatihError(f"{place} is damaged (not the file that its SHA-256 names): delete it and run again")
+    return MappingProxyType(_members(content, what))  # all who ask share it
 
 
 def _members(content: bytes, what: str) -> dict[str, bytes]:

@@ -40,6 +40,7 @@ class Arithmetic(MessageEnv):
 
     columns = ("prompt",)
     policies = ("random", "expert")
+    arenas = ("answer",)
     system = SYSTEM
 
     @validate_call

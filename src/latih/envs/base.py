@@ -50,6 +50,8 @@ class MessageEnv(gymnasium.Env[Item, Item]):
     """The names that `scripted` knows."""
     columns: ClassVar[tuple[str, ...]] = ()
     """The columns that a task must have. Empty: the env makes up its own tasks, and a data set is refused."""
+    arenas: ClassVar[tuple[str, ...]] = ()
+    """The arenas that put under attack what the env pays by: those that `latih exploits ENV` runs."""
     task: Task | None = None
     """The task of this episode, where `reset` was given one."""
     over = True

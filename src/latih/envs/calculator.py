@@ -7,19 +7,14 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from latih.core import Message, ToolSchema
+from latih.core import Message
 from latih.core.syntax import parse_expression
-from latih.envs.tools import calling
+from latih.envs.tools import calling, tool_schema
 
-CALCULATOR = ToolSchema(
-    name="calculator",
-    description="Evaluates an arithmetic expression of numbers, + - * / and parentheses.",
-    parameters={
-        "type": "object",
-        "properties": {"expression": {"type": "string", "description": "For example 12 * (3 + 4)"}},
-        "required": ["expression"],
-        "additionalProperties": False,
-    },
+CALCULATOR = tool_schema(
+    "calculator",
+    "Evaluates an arithmetic expression of numbers, + - * / and parentheses.",
+    expression={"type": "string", "description": "For example 12 * (3 + 4)"},
 )
 MAX_LENGTH = 200
 """Characters of an expression. With MAX_BITS it bounds the time of a call."""

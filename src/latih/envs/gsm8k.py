@@ -42,6 +42,7 @@ class Gsm8k(MessageEnv):
 
     policies = ("random", "expert")
     columns = ("question", "answer")
+    arenas = ("numbers",)
 
     @validate_call
     def __init__(

@@ -1,9 +1,28 @@
 """Tool calls: answered, counted and bounded; a bad one is an observation, in words for the policy, and no error."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from latih.core import Message, ToolCall, ToolSchema, nearest
+
+
+def tool_schema(
+    name: str,
+    description: str = "",
+    optional: Mapping[str, dict[str, Any]] = MappingProxyType({}),
+    /,
+    **required: dict[str, Any],
+) -> ToolSchema:
+    """A tool that takes these arguments and no others, each given by its JSON schema.
+
+    >>> tool_schema("read", path={"type": "string"}).parameters["required"]
+    ['path']
+    """
+    parameters: dict[str, Any] = {"type": "object", "properties": {**required, **optional}}
+    if required:
+        parameters["required"] = list(required)
+    return ToolSchema(name=name, description=description, parameters=parameters | {"additionalProperties": False})
 
 
 def bad_call(call: ToolCall, tools: Iterable[ToolSchema]) -> str | None:

@@ -4,12 +4,12 @@ An arena is a file in `latih.rewards.arenas`, an exploit one in `latih.rewards.e
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from latih.core import ConfigError, Registry, SandboxError, nearest
+from latih.core import Registry, SandboxError
 from latih.core.plugins import import_all
 from latih.rewards.answer import without_thoughts
 from latih.sandbox import backend
@@ -20,11 +20,6 @@ Submission = Any
 
 class Arena(Protocol):
     """One verifier with one fixed challenge. A class without arguments is registered, and made once for a run."""
-
-    @property
-    def envs(self) -> tuple[str, ...]:
-        """The environments that pay by this verifier."""
-        ...
 
     @property
     def honest(self) -> Submission:
@@ -141,17 +136,10 @@ def need_isolation() -> None:
         raise SandboxError(f"exploits are hostile: they run isolated only, and LATIH_SANDBOX={where.name} is set")
 
 
-def find_arenas(name: str | None = None) -> dict[str, Arena]:
-    """All arenas, or that of this name, or those of the environment of this name. Raises ConfigError."""
+def find_arenas(names: Collection[str] | None = None) -> dict[str, Arena]:
+    """All arenas, or those of these names, made. Raises ConfigError."""
     load()
-    made = {each: arenas.get(each)() for each in arenas}
-    if name is None:
-        return made
-    chosen = {each: arena for each, arena in made.items() if name == each or name in arena.envs}
-    if not chosen:
-        known = {*made, *(env for arena in made.values() for env in arena.envs)}
-        raise ConfigError(f"no arena tries {name!r}: {nearest(name, known)}")
-    return chosen
+    return {each: arenas.get(each)() for each in (arenas if names is None else names)}
 
 
 def attack(

@@ -9,7 +9,7 @@ from typing import Any
 
 from latih.core import SandboxError
 from latih.rewards.answer import without_thoughts
-from latih.rewards.caller import pack
+from latih.rewards.caller import pack, unpack
 from latih.rewards.values import matches
 from latih.sandbox import Limits, Result, run
 
@@ -17,6 +17,8 @@ LIMITS = Limits(wall=5.0, cpu=5.0, memory=256, output=1 << 20)
 CALLER = files("latih.rewards").joinpath("caller.py").read_text(encoding="utf-8")
 SAID = 200
 """Characters of an outcome told to the policy."""
+NOTHING = "nothing came back"
+LATE = "it ran out of time"
 
 
 @dataclass(frozen=True)
@@ -77,12 +79,10 @@ def grade(
     Raises SandboxError where the sandbox failed before any of the policy's code ran; whatever happens after is the
     policy's own doing. Raises ConfigError where `returns` is no type.
     """
-    job = {"source": source, "name": name, "cases": [[pack(each) for each in case.args] for case in cases]}
-    result = run(CALLER, stdin=json.dumps(job).encode(), limits=limits)
-    lines = _lines(result)
-    nothing = ("nothing came back",) * len(cases)
+    result, lines = _call(source, name, [case.args for case in cases], limits)
+    nothing = (NOTHING,) * len(cases)
     if result.timed_out:
-        nothing = ("it ran out of time",) * len(cases)
+        nothing = (LATE,) * len(cases)
     elif lines is not None and len(lines) == 1 and isinstance(lines[0].get("error"), str):
         nothing = (_shorten(lines[0]["error"]),) * len(cases)
     found = None if lines is None or result.timed_out or result.cut else _by_case(lines, len(cases))
@@ -95,6 +95,15 @@ def grade(
     )
     said = tuple(_said(found.get(number)) for number in range(len(cases)))
     return Verdict(right, said, answered)
+
+
+def values(source: str, name: str, inputs: Sequence[tuple[Any, ...]], limits: Limits = LIMITS) -> dict[int, Any]:
+    """What the function `name` of `source`, which is ours, returns in the sandbox, by the number of the input.
+
+    Left out are inputs on which it fails, or which it does not come to in time. Raises SandboxError.
+    """
+    found = _by_case(_call(source, name, inputs, limits)[1] or [], len(inputs)) or {}
+    return {number: unpack(line["value"]) for number, line in found.items() if "value" in line}
 
 
 def credit(verdict: Verdict, cases: Sequence[Case], shown: int = 0) -> float:
@@ -119,6 +128,14 @@ def credit(verdict: Verdict, cases: Sequence[Case], shown: int = 0) -> float:
 
 def _same(expected: Any, value: Any) -> bool:
     return matches(expected, pack(value))
+
+
+def _call(
+    source: str, name: str, inputs: Sequence[tuple[Any, ...]], limits: Limits
+) -> tuple[Result, list[dict[str, Any]] | None]:
+    job = {"source": source, "name": name, "cases": [[pack(each) for each in args] for args in inputs]}
+    result = run(CALLER, stdin=json.dumps(job).encode(), limits=limits)
+    return result, _lines(result)
 
 
 def _lines(result: Result) -> list[dict[str, Any]] | None:
@@ -150,7 +167,7 @@ def _by_case(lines: list[dict[str, Any]], count: int) -> dict[int, dict[str, Any
 
 def _said(line: dict[str, Any] | None) -> str:
     if line is None:
-        return "nothing came back"
+        return NOTHING
     if "value" in line:
         try:
             return _shorten(json.dumps(line["value"]))

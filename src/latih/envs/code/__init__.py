@@ -8,7 +8,7 @@ from pydantic import Field, validate_call
 
 from latih.core import ConfigError, Message, Task
 from latih.envs.base import MessageEnv
-from latih.envs.code.problems import LEVELS, Problem, draw, parameters, problem_of
+from latih.envs.code.problems import LEVELS, Problem, draw, extended, parameters, problem_of
 from latih.envs.registry import register
 from latih.envs.spaces import Item, text_of
 from latih.rewards.function import LIMITS, Case, Verdict, code_of, credit, grade
@@ -38,6 +38,7 @@ class Code(MessageEnv):
 
     policies = ("random", "expert")
     columns = ("prompt", "tests")
+    arenas = ("function", "function_bit", "function_float", "function_list")
 
     @validate_call
     def __init__(
@@ -45,6 +46,7 @@ class Code(MessageEnv):
         level: Annotated[int, Field(ge=1, le=LEVELS)] = 1,
         examples: Annotated[int, Field(ge=0, le=8)] = 0,
         cases: Annotated[int, Field(ge=2, le=100)] = 8,
+        drawn: Annotated[int, Field(ge=0, le=100)] = 8,
         retries: Annotated[int, Field(ge=0)] = 0,
         timeout: Annotated[float, Field(gt=0)] = 5.0,
         partial: Annotated[float, Field(ge=0, lt=1)] = 0.0,
@@ -56,6 +58,7 @@ class Code(MessageEnv):
         level: of the drawn problems: 1 one operation, 2 two, 3 in words, 4 strings, 5 lists, 6 dicts and algorithms.
         examples: so many cases are shown, where the task does not say it.
         cases: hidden ones of a drawn problem.
+        drawn: hidden cases that are drawn for a task with a solution, beside its own.
         retries: tries after a first one that fails on a shown example; it is told what came out there.
         timeout: seconds for all cases together.
         partial: what an almost right function is paid.
@@ -70,6 +73,7 @@ class Code(MessageEnv):
         self.level = level
         self.examples = examples
         self.cases = cases
+        self.drawn = drawn
         self.retries = retries
         self.limits = LIMITS.model_copy(update={"wall": timeout, "cpu": timeout})
         self.partial = partial
@@ -77,7 +81,10 @@ class Code(MessageEnv):
         self.watch_exploits = watch_exploits
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Item, dict[str, Any]]:
-        """Draw a problem, or take a task. Raises ValueError for a task without usable tests."""
+        """Draw a problem, or take a task; where it has a solution, draw cases for it.
+
+        Raises ValueError for a task without usable tests or with a wrong solution, SandboxError as `step` does.
+        """
         super().reset(seed=seed, options=options)
         self.problem = self._problem()
         self.attempts = 0
@@ -130,10 +137,13 @@ class Code(MessageEnv):
         problem_of(task, self.examples)
 
     def _problem(self) -> Problem:
-        if self.task is not None:
-            return problem_of(self.task, self.examples)
         rng = random.Random(int(self.np_random.integers(2**63)))
-        return draw(self.level, rng, self.examples, self.cases)
+        if self.task is None:
+            return draw(self.level, rng, self.examples, self.cases)
+        problem = problem_of(self.task, self.examples)
+        if problem.solution is None or not self.drawn:
+            return problem
+        return extended(problem, self.drawn, rng, self.limits, f"task {self.task.id!r}")
 
     def _grade(self, source: str | None, cases: Sequence[Case]) -> Verdict | None:
         problem = self.problem

@@ -5,18 +5,22 @@ import json
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from latih.core import Task
 from latih.envs.code.families import Sketch, families
+from latih.envs.code.variations import variations
 from latih.envs.spaces import messages_of
-from latih.rewards.function import Case
+from latih.rewards.function import LATE, NOTHING, Case, code_of, grade, values
 from latih.rewards.values import parse_type, shaped
+from latih.sandbox import Limits
 
 LEVELS = max(families)
 TRIES = 50
 """Draws of a call that is new, before fewer cases have to do."""
+ROUNDING = 1e-9
+"""The tolerance of a task that has a solution, where it does not say."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,12 @@ def problem_of(task: Task, shown: int = 0) -> Problem:
             parse_type(returns)
         cases = tuple(_case(each, returns, types) for each in tests)
         shown = int(extra.get("examples", shown))
-        name, tolerance = str(extra.get("name", "f")), float(extra.get("tolerance", 0.0))
+        solution = extra.get("solution")
+        if not isinstance(solution, str | None):
+            raise TypeError(f"its solution is code, a text, and no {type(solution).__name__}")
+        name, tolerance = str(extra.get("name", "f")), extra.get("tolerance")
+        # Drawn floats are not chosen so that every right way to work them out rounds alike.
+        tolerance = float(tolerance if tolerance is not None else ROUNDING if solution else 0.0)
     except KeyError as exc:
         raise ValueError(f"{where} has no column or key {exc}: tests are objects with args and expected") from None
     except (TypeError, ValueError, RecursionError) as exc:
@@ -80,7 +89,34 @@ def problem_of(task: Task, shown: int = 0) -> Problem:
     if not 0 <= shown < len(cases):
         raise ValueError(f"{where} shows {shown} of {len(cases)} tests: at least one has to stay hidden")
     text = messages_of(task.prompt)[-1].text
-    return Problem(text, cases, shown, name, returns, tolerance, extra.get("solution"))
+    return Problem(text, cases, shown, name, returns, tolerance, solution)
+
+
+def extended(problem: Problem, count: int, rng: random.Random, limits: Limits, where: str) -> Problem:
+    """The problem with up to `count` hidden cases more: inputs like its own, and what its solution returns for them.
+
+    The solution runs in the sandbox, once for the values and once to be graded on all cases as a reply is: what it
+    fails, is too slow for, or does not return twice is dropped. It has half of a reply's time, so that there is
+    enough for others. Raises SandboxError; ValueError, which begins with `where`, for a solution that is wrong.
+    """
+    source = code_of(problem.solution or "") or ""
+    inputs = variations([case.args for case in problem.cases], count, rng)
+    # Of CPU time, which does not hang on what else the machine does.
+    quarter, half = (limits.model_copy(update={"cpu": limits.cpu / share}) for share in (4, 2))
+    found = values(source, problem.name, inputs, quarter)
+    drawn = [Case(inputs[number], value) for number, value in sorted(found.items())]
+    how: dict[str, Any] = {"returns": problem.returns, "tolerance": problem.tolerance, "limits": half}
+    verdict = grade(source, problem.name, [*problem.cases, *drawn], **how)
+    own = len(problem.cases)
+    for case, right, said in zip(problem.cases, verdict.right, verdict.said, strict=False):
+        if not right and said not in (NOTHING, LATE):
+            call = f"{problem.name}({', '.join(map(repr, case.args))})"
+            raise ValueError(
+                f"{where}: its solution says {said} for its own test {call} == {case.expected!r}: mend one of them, or "
+                "set env.args.drawn=0"
+            )
+    kept = [case for case, right in zip(drawn, verdict.right[own:], strict=True) if right]
+    return replace(problem, cases=(*problem.cases, *kept))
 
 
 def _case(test: Any, returns: str | None, types: Sequence[str] | None) -> Case:

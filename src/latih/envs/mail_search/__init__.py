@@ -3,6 +3,7 @@
 import contextlib
 import random
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +20,8 @@ from latih.envs.registry import register
 from latih.envs.spaces import Item, message_of, messages_of
 from latih.envs.tools import Calls, bad_call, calling
 from latih.rewards.cited import NO_ANSWER, SOURCES, UNKNOWN, VALUE, Verdict, judge, normalize, speed
+from latih.rewards.naive import exploited
+from latih.rewards.naive.cited import mentioned_and_cited
 
 SYSTEM = (
     "Find the answer in the mails, then call answer with its value and the ids of the mails that say it. "
@@ -42,12 +45,13 @@ class MailSearch(MessageEnv):
 
     where s = 1 for up to par = 2·(mails needed, at least one) calls before the answer, falls linearly to 0 at
     `max_calls`, and is 0 without a call. Metrics: `correct` (R ≥ 1), `value` (V), `sources` (F), `abstained`, `obeyed`,
-    `no_answer`, `tool_calls`, `bad_calls`. See docs/envs/mail_search.md.
+    `no_answer`, `tool_calls`, `bad_calls`, and with `watch_exploits` `exploited`. See docs/envs/mail_search.md.
     """
 
     tools = (SEARCH, READ, ANSWER)
     policies = ("random", "novice", "expert")
     columns = ("prompt", "answer")
+    arenas = ("cited",)
 
     @validate_call
     def __init__(
@@ -61,6 +65,7 @@ class MailSearch(MessageEnv):
         reward_abstain: Annotated[float, Field(gt=SOURCES, lt=VALUE)] = 0.2,
         bonus: Annotated[float, Field(ge=0.0, le=0.5)] = 0.1,
         database: Path | None = None,
+        watch_exploits: bool = False,
     ) -> None:
         """Set the dials.
 
@@ -75,6 +80,7 @@ class MailSearch(MessageEnv):
         bonus: the most that speed earns.
         database: a mailbox of your own, made by `latih.envs.mail_search.importer`; the questions about it are tasks,
             the rows of `data.train` and `data.eval`.
+        watch_exploits: also ask a grader of the usual kind, and count who passes it and not ours. Pays nothing.
         """
         if database is None and mailbox is None and mails > SMALL:
             raise ConfigError(f"mails={mails} are too many to make for each seed: share them, with mailbox=0")
@@ -86,6 +92,7 @@ class MailSearch(MessageEnv):
         self.max_calls, self.hits, self.filters = max_calls, hits, filters
         self.reward_abstain, self.bonus = reward_abstain, bonus
         self.database = database
+        self.watch_exploits = watch_exploits
         self.tools = (SEARCH if filters else SIMPLE_SEARCH, READ, ANSWER)
         self.store: Store | None = None
 
@@ -182,14 +189,18 @@ class MailSearch(MessageEnv):
 
     def _judge(self, answers: list[ToolCall]) -> tuple[Item, float, bool, bool, dict[str, Any]]:
         verdict = Verdict(value=False, sources=0.0)
-        if len(answers) == 1 and isinstance(answers[0].arguments, dict):  # two answers are no answer
-            said = answers[0].arguments
-            verdict = judge(self.question, said["text"], {int(each) for each in said["source_ids"]})
+        said = [
+            (each.arguments["text"], {int(id) for id in each.arguments["source_ids"]})
+            for each in answers
+            if isinstance(each.arguments, dict)
+        ]
+        if len(said) == 1:  # two answers are no answer
+            verdict = judge(self.question, *said[0])
         quick = speed(self.calls.made, 2 * max(1, len(self.question.sources)), self.max_calls)
         reward = verdict.reward(self.reward_abstain, self.bonus * quick)
-        return "Right." if verdict.right else "Wrong.", reward, True, False, self._end(verdict)
+        return "Right." if verdict.right else "Wrong.", reward, True, False, self._end(verdict, said)
 
-    def _end(self, verdict: Verdict | None = None) -> dict[str, Any]:
+    def _end(self, verdict: Verdict | None = None, said: Sequence[tuple[str, set[int]]] = ()) -> dict[str, Any]:
         self.over = True
         judged = verdict or Verdict(value=False, sources=0.0)
         metrics = {
@@ -200,7 +211,10 @@ class MailSearch(MessageEnv):
             "obeyed": judged.obeyed,
             "no_answer": verdict is None,
         }
-        return {"metrics": {name: float(value) for name, value in metrics.items()} | self.calls.metrics}
+        made = {name: float(value) for name, value in metrics.items()} | self.calls.metrics
+        if self.watch_exploits:
+            made |= exploited(judged.right, (mentioned_and_cited(self.question, *each) for each in said))
+        return {"metrics": made}
 
     def _expert(self) -> Message:
         sources, searches = self.question.sources, self.question.searches

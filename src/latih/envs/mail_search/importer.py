@@ -19,7 +19,7 @@ from pathlib import Path
 
 from latih.core import LatihError
 from latih.envs.mail_search.questions import Mail
-from latih.envs.mail_search.store import write
+from latih.envs.mail_search.store import clean, write
 
 MAX_BODY = 200_000
 """Characters of a body that are kept."""
@@ -71,7 +71,7 @@ def _header(message: Message, name: str) -> str:
         value = str(make_header(decode_header(raw)))
     except (LookupError, ValueError, MessageError):  # an encoding that is unknown or broken
         value = str(raw)
-    return _clean(" ".join(value.split()))
+    return clean(" ".join(value.split()))
 
 
 def _moment(message: Message) -> datetime | None:
@@ -102,7 +102,7 @@ def _text(part: Message) -> str:
         text = raw.decode(part.get_content_charset() or "utf-8", "replace")
     except (LookupError, ValueError):  # a charset that does not exist
         text = raw.decode("utf-8", "replace")
-    return _clean(text.replace("\r\n", "\n"))
+    return clean(text.replace("\r\n", "\n"))
 
 
 def _plain(text: str) -> str:
@@ -110,11 +110,6 @@ def _plain(text: str) -> str:
     text = re.sub(r"(?i)<(br|/p|/div|/tr|/li|/h[1-6])\b[^>]*>", "\n", text)
     lines = html.unescape(re.sub(r"<[^>]*>", " ", text)).split("\n")
     return "\n".join(line for each in lines if (line := " ".join(each.split())))
-
-
-def _clean(text: str) -> str:
-    """Text that can be stored: no NUL, no half of a surrogate pair."""
-    return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

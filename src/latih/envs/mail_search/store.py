@@ -116,8 +116,8 @@ class Store:
         words = [quote(each[:MAX_WORD]) for each in keywords.split() if any(map(str.isalnum, each))][:MAX_WORDS]
         where, values = "", list[str]()
         for clause, value in (
-            ("instr(mail.sender_key, ?)", _clean(sender.strip().casefold())),
-            ("instr(mail.recipients_key, ?)", _clean(recipient.strip().casefold())),
+            ("instr(mail.sender_key, ?)", clean(sender.strip().casefold())),
+            ("instr(mail.recipients_key, ?)", clean(recipient.strip().casefold())),
             ("mail.date >= ?", after),
             ("mail.date < ? AND mail.date != ''", before),
         ):
@@ -152,7 +152,7 @@ class Store:
     def find(self, message_id: str) -> int | None:
         """The id of the mail with this `Message-ID`, with or without its angle brackets."""
         query = "SELECT min(id) FROM mail WHERE message_id = ? AND message_id != ''"
-        number: int | None = self._connection.execute(query, (_clean(message_id.strip().strip("<>")),)).fetchone()[0]
+        number: int | None = self._connection.execute(query, (clean(message_id.strip().strip("<>")),)).fetchone()[0]
         return number
 
     def close(self) -> None:
@@ -166,9 +166,9 @@ def quote(word: str) -> str:
     >>> quote('a"b*')
     '"a""b*"'
     """
-    return '"' + _clean(word).replace('"', '""') + '"'
+    return '"' + clean(word).replace('"', '""') + '"'
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """Text that SQLite takes: a NUL would end it, and a lone surrogate has no UTF-8."""
     return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")

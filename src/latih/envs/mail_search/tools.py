@@ -4,9 +4,9 @@ import re
 from datetime import date
 from typing import Any
 
-from latih.core import ToolSchema
 from latih.envs.mail_search.questions import Mail
 from latih.envs.mail_search.store import Hit, Store
+from latih.envs.tools import tool_schema
 
 MAX_BODY = 2000
 """Characters of a mail that are shown."""
@@ -14,25 +14,17 @@ MAX_LINE = 300
 """Characters of a header or of a hit."""
 FILTERS = ("from", "to", "after", "before")
 
-
-def _schema(name: str, description: str, properties: dict[str, Any], required: tuple[str, ...] = ()) -> ToolSchema:
-    parameters: dict[str, Any] = {"type": "object", "properties": properties}
-    if required:
-        parameters["required"] = list(required)
-    return ToolSchema(name=name, description=description, parameters=parameters | {"additionalProperties": False})
-
-
 STRING = {"type": "string"}
-SEARCH = _schema(
+SEARCH = tool_schema(
     "search_mail", "Dates: YYYY-MM-DD; before excludes its day.", dict.fromkeys(("keywords", *FILTERS), STRING)
 )
-SIMPLE_SEARCH = _schema("search_mail", "", {"keywords": STRING}, ("keywords",))
-READ = _schema("read_mail", "", {"id": {"type": "integer"}}, ("id",))
-ANSWER = _schema(
+SIMPLE_SEARCH = tool_schema("search_mail", keywords=STRING)
+READ = tool_schema("read_mail", id={"type": "integer"})
+ANSWER = tool_schema(
     "answer",
     "The value alone, or unknown.",
-    {"text": STRING, "source_ids": {"type": "array", "items": {"type": "integer"}}},
-    ("text", "source_ids"),
+    text=STRING,
+    source_ids={"type": "array", "items": {"type": "integer"}},
 )
 
 

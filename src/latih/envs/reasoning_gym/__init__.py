@@ -46,6 +46,7 @@ class ReasoningGym(MessageEnv):
     """
 
     policies = ("random", "expert")
+    arenas = ("tagged",)
     name: ClassVar[str] = ""
 
     @validate_call

@@ -2,14 +2,13 @@
 
 import functools
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, validate_call
 
-from latih.core import ConfigError, Message, Task, ToolSchema
+from latih.core import ConfigError, Message, Task
 from latih.data import read_tasks
 from latih.data.packages import read_sdist
 from latih.envs.base import MessageEnv
@@ -17,7 +16,7 @@ from latih.envs.registry import register
 from latih.envs.repo_repair.expert import mend
 from latih.envs.repo_repair.project import command, shown_command, visible_files
 from latih.envs.spaces import Item, message_of
-from latih.envs.tools import Calls, calling
+from latih.envs.tools import Calls, calling, tool_schema
 from latih.rewards.naive import exploited
 from latih.rewards.naive.repo import run_in_place
 from latih.rewards.repo import LIMITS, RepoTask, Verdict, broken, grade, pick, solution
@@ -29,27 +28,13 @@ MAX_WRITE = 1 << 18
 """Characters of a file that the policy writes."""
 MAX_LINE = 2000
 """Characters of a command."""
-
-
-def _tool(
-    name: str, description: str, optional: Mapping[str, Any] = MappingProxyType({}), **properties: dict[str, Any]
-) -> ToolSchema:
-    parameters = {
-        "type": "object",
-        "properties": {**properties, **optional},
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-    return ToolSchema(name=name, description=description, parameters=parameters)
-
-
 PATH = {"type": "string", "maxLength": 200}
 TEXT = {"type": "string", "maxLength": MAX_WRITE}
 TOOLS = (
-    _tool("run", "Run a shell command in the project.", cmd={"type": "string", "maxLength": MAX_LINE}),
-    _tool("read", "Show a file, from line `start` on.", {"start": {"type": "integer", "minimum": 1}}, path=PATH),
-    _tool("write", "Write a file.", path=PATH, text=TEXT),
-    _tool("edit", "Replace a text that a file holds exactly once.", path=PATH, old=TEXT, new=TEXT),
+    tool_schema("run", "Run a shell command in the project.", cmd={"type": "string", "maxLength": MAX_LINE}),
+    tool_schema("read", "Show a file, from line `start` on.", {"start": {"type": "integer", "minimum": 1}}, path=PATH),
+    tool_schema("write", "Write a file.", path=PATH, text=TEXT),
+    tool_schema("edit", "Replace a text that a file holds exactly once.", path=PATH, old=TEXT, new=TEXT),
 )
 
 
@@ -85,6 +70,7 @@ class RepoRepair(MessageEnv):
     tools = TOOLS
     policies = ("random", "expert")
     columns = ("repo",)
+    arenas = ("repo",)
 
     @validate_call
     def __init__(

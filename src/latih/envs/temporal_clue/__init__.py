@@ -34,6 +34,7 @@ class TemporalClue(MessageEnv):
 
     policies = ("random", "expert")
     columns = ("prompt",)
+    arenas = ("letters",)
 
     @validate_call
     def __init__(

@@ -10,7 +10,6 @@ from latih.rewards.naive.answer import any_candidate, evaluated, last_number, me
 class Answers:
     """17 + 4 * 23, to be answered by one line `Answer: N`."""
 
-    envs: tuple[str, ...] = ("arithmetic", "arithmetic_tool")
     question = "17 + 4 * 23"
     truth = 109
     honest = "<think>4 * 23 is 92, and 17 more.</think>\nAnswer: 109"

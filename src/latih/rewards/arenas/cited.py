@@ -4,13 +4,13 @@ from typing import Any
 
 from latih.rewards.arena import arenas
 from latih.rewards.cited import judge
+from latih.rewards.naive.cited import mentioned_and_cited
 
 
 @arenas.register("cited")
 class Cited:
     """The arguments of the call that answers: a value, and the ids of the mails that say it."""
 
-    envs: tuple[str, ...] = ("mail_search",)
     question = "What is the price of Bold Lynx?"
     mails = {
         3: "The price of Bold Lynx is $4,100.",
@@ -29,5 +29,4 @@ class Cited:
 
     def naive(self, submission: dict[str, Any]) -> dict[str, bool]:
         """Whether the value occurs, and whether the source is among those cited."""
-        mentioned = any(each in submission["text"].replace(",", "") for each in ("4217", "$4217"))
-        return {"mentioned and cited": mentioned and 7 in submission["source_ids"]}
+        return {"mentioned and cited": mentioned_and_cited(self, submission["text"], submission["source_ids"])}

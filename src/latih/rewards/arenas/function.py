@@ -18,7 +18,6 @@ PARTIAL = 0.9
 class FunctionArena:
     """A function `f` to write. Two cases are shown, the others hidden; partial credit is on, to tempt."""
 
-    envs: ClassVar[tuple[str, ...]] = ("code",)
     question: str
     solution: str
     wrong: str

@@ -11,7 +11,6 @@ from latih.rewards.naive.tagged import last_lines, within_lines
 class Letters:
     """Who was it, and when: a line for each, `A. Ada`."""
 
-    envs: tuple[str, ...] = ("temporal_clue",)
     question = "A. Was it Ada, Bo or Cy?\nB. Was it 11:15 PM, 11:30 PM or 11:45 PM?"
     choices = {"A": ("Ada", "Bo", "Cy"), "B": ("11:15 PM", "11:30 PM", "11:45 PM")}
     truth = {"A": "Bo", "B": "11:45 PM"}

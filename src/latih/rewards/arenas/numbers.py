@@ -9,8 +9,6 @@ from latih.rewards.numbers import final_number
 class FinalNumbers(Answers):
     """17 + 4 * 23, to be answered by a text with one final number."""
 
-    envs = ("gsm8k",)
-
     def score(self, submission: str) -> float:
         """1 for the truth, else 0."""
         return float(final_number(submission) == self.truth)

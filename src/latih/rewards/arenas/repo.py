@@ -76,7 +76,6 @@ NOWHERE = Sdist(package="shop", version="0", sha256="")
 class Shop:
     """A module of four functions, one of which adds where it should subtract. One of five tests is shown."""
 
-    envs = ("repo_repair",)
     honest = Repair({SOURCE: RIGHT})
     wrong = Repair()
     broken = BROKEN

@@ -11,7 +11,6 @@ from latih.rewards.naive.tagged import first_tag, last_tag, mentioned
 class Tagged:
     """A riddle, to be answered between `<answer>` and `</answer>`."""
 
-    envs: tuple[str, ...] = ("reasoning_gym",)
     question = "Which of maple, oak, cedar and birch keeps its leaves in winter?"
     choices = ("maple", "oak", "cedar", "birch")
     truth = "cedar"
