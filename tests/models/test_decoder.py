@@ -146,3 +146,10 @@ def test_export_loads_in_transformers(tmp_path: Path) -> None:
     with torch.no_grad():
         logits = policy.decoder.logits(policy.forward(ids, positions, PackedCausal([12])))
         assert (logits - exported(ids[None]).logits[0]).abs().max() < 1e-4
+
+
+def test_no_weight_keeps_the_whole_file_in_memory(tmp_path: Path) -> None:
+    decoder = Policy.load(tiny_model(tmp_path, tied=False), train=False, dtype="float32", device="cpu").decoder
+    own = [decoder.embedding, decoder.head, decoder.norm, *(each.weight for each in decoder.projections)]
+    own += [norm for layer in decoder.layers for norm in (layer.input_norm, layer.post_norm)]
+    assert [each.untyped_storage().nbytes() for each in own] == [each.nbytes for each in own]
