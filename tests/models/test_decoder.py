@@ -148,8 +148,9 @@ def test_export_loads_in_transformers(tmp_path: Path) -> None:
         assert (logits - exported(ids[None]).logits[0]).abs().max() < 1e-4
 
 
-def test_no_weight_keeps_the_whole_file_in_memory(tmp_path: Path) -> None:
-    decoder = Policy.load(tiny_model(tmp_path, tied=False), train=False, dtype="float32", device="cpu").decoder
-    own = [decoder.embedding, decoder.head, decoder.norm, *(each.weight for each in decoder.projections)]
-    own += [norm for layer in decoder.layers for norm in (layer.input_norm, layer.post_norm)]
-    assert [each.untyped_storage().nbytes() for each in own] == [each.nbytes for each in own]
+@pytest.mark.skipif(not Path("/proc/self/maps").is_file(), reason="the system does not say what is mapped")
+@pytest.mark.parametrize("train", [False, True])
+def test_no_weight_keeps_the_whole_file_in_memory(tmp_path: Path, train: bool) -> None:
+    policy = Policy.load(tiny_model(tmp_path, tied=False), train=train, dtype="float32", device="cpu")
+    assert policy.decoder.layers
+    assert f"{tmp_path}/model.safetensors" not in Path("/proc/self/maps").read_text()
