@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,3 +45,15 @@ def test_what_was_built_before_a_fault_is_kept(
     out = tmp_path / "a.jsonl"
     assert main([*BUILD, "--out", str(out)]) in (2, 130)
     assert [each.id for each in read_tasks(out)] == ["one"]
+
+
+def test_neither_torch_nor_pyarrow_is_imported(tmp_path: Path) -> None:
+    words = [*BUILD, "--out", str(tmp_path / "a.jsonl"), "seed=abc"]  # refused where the generator would begin
+    code = (
+        "import sys\nfrom latih.cli.main import main\n"
+        f"assert main({words!r}) == 2\n"
+        "sys.exit(', '.join({'torch', 'pyarrow'} & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1), done.stderr
+    assert "seed='abc'" in done.stderr

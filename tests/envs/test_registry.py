@@ -201,7 +201,7 @@ def test_import_is_light_and_lazy() -> None:
     code = """
         import sys
         import latih.envs, latih.data
-        heavy = {"torch", "transformers", "jsonschema", "latih.envs.tic_tac_toe"} & set(sys.modules)
+        heavy = {"torch", "transformers", "pyarrow", "jsonschema", "latih.envs.tic_tac_toe"} & set(sys.modules)
         assert not heavy, heavy
         import gymnasium
         gymnasium.make("latih/TicTacToe-v0")

@@ -146,3 +146,11 @@ def test_export_loads_in_transformers(tmp_path: Path) -> None:
     with torch.no_grad():
         logits = policy.decoder.logits(policy.forward(ids, positions, PackedCausal([12])))
         assert (logits - exported(ids[None]).logits[0]).abs().max() < 1e-4
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").is_file(), reason="the system does not say what is mapped")
+@pytest.mark.parametrize("train", [False, True])
+def test_no_weight_keeps_the_whole_file_in_memory(tmp_path: Path, train: bool) -> None:
+    policy = Policy.load(tiny_model(tmp_path, tied=False), train=train, dtype="float32", device="cpu")
+    assert policy.decoder.layers
+    assert f"{tmp_path}/model.safetensors" not in Path("/proc/self/maps").read_text()

@@ -4,7 +4,8 @@ import pytest
 import yaml
 
 from latih.core import ConfigError
-from latih.train.config import Config, dotted_keys, override, recipes, resolve, validate
+from latih.train.config import Config, dotted_keys, recipes, resolve, validate
+from latih.train.overrides import override
 
 PARITY = f"{Path(__file__).with_name('parity_env.py')}:Parity"
 

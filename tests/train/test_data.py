@@ -3,13 +3,15 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from latih.cli.main import main
-from latih.data import read_trajectories
+from latih.core import Task
+from latih.data import read_tasks, read_trajectories
 from latih.evaluation import EPISODES, EvalResult
 from latih.runs import Run
 from tests.tiny import tiny_model, tiny_settings
@@ -59,6 +61,20 @@ def test_a_data_set_is_trained_on_in_a_seeded_order_that_resuming_keeps(tmp_path
             f"What is {n} + {n}?" for n in (6, 7, 8)
         }
         assert EvalResult.load(folder).data.endswith("eval.jsonl")
+
+
+def test_the_data_is_read_once(tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def counted(source: str, *more: Any) -> list[Task]:
+        read.append(Path(source).name)
+        return read_tasks(source, *more)
+
+    monkeypatch.setattr("latih.rollout.tasks.read_tasks", counted)
+    assert main(["train", "gsm8k", *words, "run.name=r", "trainer.warm_start=null"]) == 0
+    assert read == ["train.parquet", "eval.jsonl"]
+    assert main(["train", "--resume", "r", f"run.folder={tmp_path / 'runs'}", "trainer.steps=2"]) == 0
+    assert read == ["train.parquet", "eval.jsonl"] * 2
 
 
 def test_every_row_is_evaluated_once_at_most(tmp_path: Path, words: list[str], model: Path) -> None:

@@ -7,11 +7,15 @@ import pytest
 from latih.core import ConfigError, LatihError, StepResult
 from latih.data import read_trajectories
 from latih.inference.engine import Engine
+from latih.rollout import plan
 from latih.runs import Run
+from latih.tracking import Silent
 from latih.train.config import resolve
 from latih.train.learner import Learner
 from latih.train.loop import train
 from latih.train.metrics import step_metrics
+from latih.train.setup import parts
+from latih.train.trainer import PolicyTrainer
 from tests.tiny import tiny_model
 
 PARITY = f"{Path(__file__).with_name('parity_env.py')}:Parity"
@@ -128,6 +132,22 @@ def test_a_sampler_that_serves_stale_weights_stops_the_run(tmp_path, monkeypatch
         _train(config)
 
 
+def test_nothing_that_was_played_is_cached_while_the_policy_learns(tmp_path, monkeypatch):
+    step, rows = PolicyTrainer.step, []
+
+    def watched(self, groups):
+        rows.append(cache.rows)
+        return step(self, groups)
+
+    monkeypatch.setattr(PolicyTrainer, "step", watched)
+    with parts(_config(tmp_path), Silent()) as p:
+        cache = p.cast.main.engine._scheduler.cache
+        groups = p.cast.rollouts.run(plan(0, "train", 1, groups=2, size=3))
+        rows.append(cache.rows)
+        p.cast.learn(groups)
+    assert rows == [16, 0]  # room for six, in steps of 16
+
+
 def test_interrupted_runs_can_be_resumed(tmp_path, monkeypatch):
     update, updates = Learner.update, []
 
@@ -141,7 +161,9 @@ def test_interrupted_runs_can_be_resumed(tmp_path, monkeypatch):
     config = _config(tmp_path, "trainer.checkpoint.every=1", "evaluation.every=0")
     with pytest.raises(KeyboardInterrupt):
         _train(config)
-    assert not [thread for thread in threading.enumerate() if thread.name == "latih-engine"]
+    for thread in [each for each in threading.enumerate() if each.name == "latih-env"]:
+        thread.join(timeout=10)
+        assert not thread.is_alive()
     with Run.open("run", tmp_path, write=True) as run:
         train(config, run, resume=True)
     assert [row["step"] for row in run.metrics() if "reward" in row] == [1, 2]

@@ -11,7 +11,7 @@ from latih.models.chat import Renderer
 from latih.models.config import DecoderConfig
 from latih.models.device import pick_device, pick_dtype
 from latih.models.source import resolve_model
-from latih.rollout import Player, Rollouts, plan
+from latih.rollout import Player, Rollouts, TaskSets, plan
 from latih.sandbox import unisolated
 from latih.tracking import Events, find_loggers, named_progress
 from latih.train.config import Config
@@ -30,6 +30,8 @@ class Preflight:
     """What the harness shows the policy first, in the first training episode."""
     prompt_tokens: int
     context_length: int
+    tasks: TaskSets
+    """The data, read and checked."""
 
 
 def preflight(config: Config, events: Events) -> Preflight:
@@ -81,6 +83,7 @@ def preflight(config: Config, events: Events) -> Preflight:
         prompt=renderer.tokenizer.decode(ids),
         prompt_tokens=len(ids),
         context_length=context,
+        tasks=tasks,
     )
 
 

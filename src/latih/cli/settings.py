@@ -8,7 +8,8 @@ from latih.core import ConfigError
 from latih.envs.registry import canonical
 from latih.evaluation import Source
 from latih.runs import Run
-from latih.train.config import Config, load_plugins, override, resolve, validate
+from latih.train.config import Config, load_plugins, resolve, validate
+from latih.train.overrides import override
 
 
 def runs_folder(overrides: Sequence[str]) -> Path:

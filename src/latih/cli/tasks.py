@@ -10,7 +10,7 @@ from latih.core.plugins import build
 from latih.data import write_tasks
 from latih.envs import find
 from latih.envs.registry import builtin_names
-from latih.train.config import override
+from latih.train.overrides import override
 
 
 def build_command(env: str, out: str, count: int, packages: Sequence[str], overrides: Sequence[str]) -> int:

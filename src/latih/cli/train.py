@@ -8,6 +8,7 @@ from latih.cli.report import show, write_report
 from latih.cli.screen import Screen
 from latih.cli.settings import resumed_config, runs_folder
 from latih.models.memory import keep_pages
+from latih.rollout import TaskSets
 from latih.runs import Run
 from latih.train.config import Config, resolve
 from latih.train.loop import check_resume, train
@@ -19,17 +20,17 @@ def train_command(target: str | None, overrides: Sequence[str], *, resume: str |
     with Screen() as screen, contextlib.ExitStack() as stack:
         if resume is None:
             config = resolve(target or "", overrides, long=long)
-            _announce(config, screen)
+            tasks = _announce(config, screen)
             run = stack.enter_context(Run.create(config.run, config.as_dict(), target or "run"))
         else:
             run = stack.enter_context(Run.open(resume or None, runs_folder(overrides), write=True))
             config = resumed_config(run, overrides)
             check_resume(config, run)
-            _announce(config, screen)
+            tasks = _announce(config, screen)
             run.save_config(config.as_dict())
         screen.note(f"run folder: {run.folder}")
         try:
-            train(config, run, screen, resume=resume is not None)
+            train(config, run, screen, resume=resume is not None, tasks=tasks)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"interrupted; go on with `{resume_command(run)}`") from None
         results = write_report(run, screen.warn)
@@ -43,8 +44,10 @@ def resume_command(run: Run) -> str:
     return f"latih train --resume {run.name}{folder}"
 
 
-def _announce(config: Config, screen: Screen) -> None:
+def _announce(config: Config, screen: Screen) -> TaskSets:
+    """Check everything and say what will train; the data that was read."""
     found = preflight(config, screen)
     lora = config.trainer.policy.lora
     trains = f"LoRA of rank {lora.rank}" if lora else "all weights"
     screen.note(f"model: {found.model}, {found.computes}, training {trains}")
+    return found.tasks

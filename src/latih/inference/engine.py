@@ -42,7 +42,6 @@ class Engine:
         self._scheduler = Scheduler(cache)
         self._version = policy.version
         self._closed = False
-        self._door = asyncio.Semaphore(self.settings.max_waiting)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._runner: asyncio.Task[None] | None = None
         self._counts = {"sampled_tokens": 0, "prompt_tokens": 0, "steps": 0, "busy_seconds": 0.0}
@@ -77,7 +76,7 @@ class Engine:
         self._refuse("the engine is closed")
 
     async def sample(self, prompt_ids: Sequence[int], params: SamplingParams) -> Sample:
-        """Sample a reply. Calls made in one go enter together, in their order.
+        """Sample a reply. Calls made in one go enter together, in their order; each waits for room in the cache.
 
         A prompt that fills the context gives no tokens and stop reason `context`. Raises SamplerError where the engine
         failed or is closed, or the prompt is empty or has unknown ids. Cancelling the call frees its row.
@@ -90,18 +89,16 @@ class Engine:
         if params.seed is None:
             params = params.model_copy(update={"seed": int.from_bytes(os.urandom(8), "big")})
         loop = asyncio.get_running_loop()
-        if loop is not self._loop:
-            if self._runner is not None and not self._runner.done():
-                raise SamplerError("the engine serves another event loop: call it from that one")
-            self._loop, self._door = loop, asyncio.Semaphore(self.settings.max_waiting)
-        async with self._door:
-            if self._closed:
-                raise SamplerError("the engine is closed")
-            request = Request(prompt, params, self._context_length, loop.create_future(), self._decode)
-            self._scheduler.waiting.append(request)
-            if self._runner is None or self._runner.done():
-                self._runner = loop.create_task(self._run())
-            return await request.future
+        if self._closed:
+            raise SamplerError("the engine is closed")
+        idle = self._runner is None or self._runner.done()
+        if loop is not self._loop and not idle:
+            raise SamplerError("the engine serves another event loop: call it from that one")
+        request = Request(prompt, params, self._context_length, loop.create_future(), self._decode)
+        self._scheduler.waiting.append(request)
+        if idle:
+            self._loop, self._runner = loop, loop.create_task(self._run())
+        return await request.future
 
     async def _run(self) -> None:
         """Step until nobody waits."""

@@ -116,7 +116,8 @@ class Scheduler:
                 return source
             slot = victim.slot
         if slot >= self.cache.rows:
-            self.cache.resize(slot + 1, self.cache.capacity)
+            # by a quarter at least: every growth copies all that is cached
+            self.cache.resize(max(slot + 1, self.cache.rows * 5 // 4), self.cache.capacity)
         if source is not None and ready:
             self.cache.copy(source.slot, slot, ready)
             source.used = self.clock

@@ -164,7 +164,7 @@ class _Causal(torch.autograd.Function):
             saved.append(probs)
         if any(ctx.needs_input_grad):
             ctx.blocks = blocks
-            ctx.save_for_backward(q, k, v, out, *saved)
+            ctx.save_for_backward(q, k, v.contiguous(), out, *saved)  # v may be a view of q, k and v in one
         return out
 
     @staticmethod

@@ -42,11 +42,12 @@ class Decoder:
         """`weights` are by Hugging Face names, on the device to use. Raises ModelError where one is missing or odd."""
         self.config, self.dtype = config, dtype
         take = _Taker(config, weights)
-        self.embedding = take("model.embed_tokens.weight", config.vocab_size, config.hidden_size).float()
+        table = config.vocab_size, config.hidden_size
+        self.embedding = take.copy("model.embed_tokens.weight", torch.float32, *table)
         self.layers = [self._layer(take, f"model.layers.{i}.") for i in range(config.layers)]
-        self.norm = take("model.norm.weight", config.hidden_size).to(dtype)
+        self.norm = take.copy("model.norm.weight", dtype, config.hidden_size)
         tied = config.tied_embeddings or "lm_head.weight" not in weights
-        self.head = self.embedding if tied else take("lm_head.weight", config.vocab_size, config.hidden_size).float()
+        self.head = self.embedding if tied else take.copy("lm_head.weight", torch.float32, *table)
         self.packed_head = pack(self.head)
         positions = torch.arange(config.context_length, dtype=torch.float32)
         angles = torch.outer(positions, config.rope_frequencies()).to(self.embedding.device)
@@ -62,14 +63,14 @@ class Decoder:
             return Projection(weights, biases, self.dtype)
 
         return Layer(
-            input_norm=take(f"{at}input_layernorm.weight", c.hidden_size).to(self.dtype),
+            input_norm=take.copy(f"{at}input_layernorm.weight", self.dtype, c.hidden_size),
             qkv=fused(
                 {"self_attn.q_proj": wide, "self_attn.k_proj": narrow, "self_attn.v_proj": narrow},
                 c.hidden_size,
                 c.qkv_bias,
             ),
             out=fused({"self_attn.o_proj": c.hidden_size}, wide),
-            post_norm=take(f"{at}post_attention_layernorm.weight", c.hidden_size).to(self.dtype),
+            post_norm=take.copy(f"{at}post_attention_layernorm.weight", self.dtype, c.hidden_size),
             gate_up=fused({"mlp.gate_proj": c.intermediate_size, "mlp.up_proj": c.intermediate_size}, c.hidden_size),
             down=fused({"mlp.down_proj": c.hidden_size}, c.intermediate_size),
         )
@@ -117,3 +118,7 @@ class _Taker:
         if tuple(weight.shape) != shape:
             raise ModelError(f"weight {name!r} has shape {list(weight.shape)}, but config.json says {list(shape)}")
         return weight
+
+    def copy(self, name: str, dtype: torch.dtype, *shape: int) -> Tensor:
+        """A weight of the decoder's own: one view of a file that is read keeps all of it in memory."""
+        return self(name, *shape).to(dtype, copy=True)

@@ -82,7 +82,8 @@ class Projection:
 
     def unfreeze(self, weights: dict[str, Tensor]) -> None:
         """Train the weights themselves, from these float32 values."""
-        self.masters = {name: nn.Parameter(weights[name].float().to(self.weight.device)) for name in weights}
+        where = self.weight.device  # copies: one view of a file that is read keeps all of it in memory
+        self.masters = {name: nn.Parameter(each.to(where, torch.float32, copy=True)) for name, each in weights.items()}
 
     @torch.no_grad()
     def refresh(self) -> None:

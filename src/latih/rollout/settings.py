@@ -38,13 +38,14 @@ class RolloutSettings(Record):
     max_turns: int = Field(default=16, ge=1)
     """Steps of the env after which an episode is cut (stop reason `turns`)."""
     max_model_calls: int = Field(default=128, ge=1)
-    """Bound on live calls of the sampler."""
+    """Bound on live calls of the sampler, those of all roles together; further ones wait. How many of them the embedded
+    engine computes at a time is bounded by `inference.kv_cache_gb`; the rest wait, too. No call is refused."""
     max_envs: int = Field(default=128, ge=1)
     """Bound on live envs, and so on episodes that are played at once."""
     step_timeout: float = Field(default=60.0, gt=0)
-    """For one reset, step or close of an env."""
+    """For one call of an env, its constructor included; its `close` gets 10 at most."""
     model_timeout: float = Field(default=600.0, gt=0)
-    """For one call of the sampler, not counting the wait for a free place."""
+    """For one call of the sampler, not counting the wait for a place under `max_model_calls`."""
     episode_timeout: float = Field(default=3600.0, gt=0)
     """For a whole episode: what stops a harness that hangs."""
     max_error_fraction: float = Field(default=0.1, ge=0.0, le=1.0)

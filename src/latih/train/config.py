@@ -1,14 +1,11 @@
 """The configuration of a run: every room's settings in one tree, from a recipe and dotted overrides."""
 
 import difflib
-import functools
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -25,6 +22,7 @@ from latih.inference.settings import EngineSettings
 from latih.rollout import OWN, PAST, POLICY, PlayerSettings, RolloutSettings
 from latih.runs import RunSettings
 from latih.tracking import TrackingSettings
+from latih.train.overrides import merged, override, read_tree
 from latih.train.settings import TrainerSettings
 
 
@@ -70,20 +68,6 @@ def resolve(target: str, overrides: Sequence[str] = (), *, long: bool = False) -
     return validate(override(_tree(target, long), overrides))
 
 
-def override(tree: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
-    """A copy of the tree with `dotted.key=value` put in. Raises ConfigError where one is no such pair.
-
-    Another `id` (of the env, of the harness) begins without the `args` of the one that it replaces.
-    """
-    changes = [_change(each) for each in overrides]
-    done = functools.reduce(_merged, changes, tree)
-    for name in ("env", "harness"):
-        before, after = tree.get(name), done.get(name)
-        if isinstance(before, dict) and isinstance(after, dict) and _other(name, before.get("id"), after.get("id")):
-            tree = tree | {name: {}}
-    return functools.reduce(_merged, changes, _merged({}, tree))
-
-
 def validate(tree: dict[str, Any]) -> Config:
     """The config that plain data makes. Raises ConfigError: unknown keys with the nearest, wrong types by name."""
     load_plugins(tree)
@@ -99,11 +83,6 @@ def validate(tree: dict[str, Any]) -> Config:
         raise ConfigError(_explain((unknown or errors)[0]) + more) from None
     _check(config)
     return config
-
-
-def _other(name: str, before: Any, after: Any) -> bool:
-    """Whether two ids name different things: an env has several names."""
-    return before != after and (name != "env" or canonical(str(before)) != canonical(str(after)))
 
 
 def load_plugins(tree: dict[str, Any]) -> None:
@@ -122,29 +101,6 @@ def dotted_keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator[s
                 yield from dotted_keys(each, f"{prefix}{name}.")
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML whose numbers are those of YAML 1.2: 1e-4 is one, where PyYAML reads text."""
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?(\d+(\.\d*)?|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
-)
-
-
-def _change(override: str) -> dict[str, Any]:
-    key, equals, text = override.partition("=")
-    key = key.strip()
-    if not equals or not all(key.split(".")):
-        raise ConfigError(f"{override!r} is no override: write key=value, such as trainer.optimizer.lr=1e-4")
-    try:
-        value = yaml.load(text, _Loader)
-    except yaml.YAMLError as exc:
-        raise ConfigError(f"the value of {key} cannot be read as YAML: {text!r} ({_problem(exc)})") from None
-    for part in reversed(key.split(".")):
-        value = {part: value}
-    return value  # type: ignore[no-any-return]
-
-
 def _shelf() -> Any:
     return resources.files("latih") / "recipes"
 
@@ -154,16 +110,16 @@ def _tree(target: str, long: bool) -> dict[str, Any]:
         target = canonical(target)
     if target in recipes():
         folder = _shelf() / target
-        tree = _read(folder / "recipe.yaml")
+        tree = read_tree(folder / "recipe.yaml")
         if not long:
             return tree
         if not (folder / "long.yaml").is_file():
             raise ConfigError(f"recipe {target!r} has no long form: leave --long out")
-        return _merged(tree, _read(folder / "long.yaml"))
+        return merged(tree, read_tree(folder / "long.yaml"))
     if long:
         raise ConfigError(f"--long is for recipes, and {target!r} is none: {nearest(target, recipes())}")
     if target.endswith((".yaml", ".yml")):
-        return _read(Path(target))
+        return read_tree(Path(target))
     if target.endswith(".py"):
         raise ConfigError(f"{target} is a file: say which class of it, as in {target}:MyEnv")
     if ":" not in target and "/" not in target and target not in builtin_names():
@@ -173,28 +129,6 @@ def _tree(target: str, long: bool) -> dict[str, Any]:
             known = {*recipes(), *builtin_names()}
             raise ConfigError(f"unknown recipe or environment {target!r}: {nearest(target, known)}") from None
     return {"env": {"id": target}}
-
-
-def _read(path: Any) -> dict[str, Any]:
-    try:
-        tree = yaml.load(path.read_text(encoding="utf-8"), _Loader)
-    except OSError as exc:
-        raise ConfigError(f"cannot read {path}: {exc.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as exc:
-        raise ConfigError(f"{path} is not YAML: {_problem(exc)}") from None
-    if not isinstance(tree, dict):
-        raise ConfigError(f"{path} holds no settings: it should be a mapping such as `env: {{id: tic_tac_toe}}`")
-    return tree
-
-
-def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    both = {key: _merged({}, value) if isinstance(value, dict) else value for key, value in old.items()}
-    for key, value in new.items():
-        before = both.get(key)
-        if isinstance(value, dict):
-            value = _merged(before if isinstance(before, dict) else {}, value)
-        both[key] = value
-    return both
 
 
 def _explain(error: ErrorDetails) -> str:
@@ -236,7 +170,3 @@ def _check_roles(config: Config) -> None:
         raise ConfigError("roles: no role is played by `policy`, the one that is trained: leave one of them out")
     if config.evaluation.opponent.player in (OWN, PAST):
         raise ConfigError("evaluation.opponent: name one that stays as it is, so that evaluations can be compared")
-
-
-def _problem(exc: BaseException) -> str:
-    return getattr(exc, "problem", None) or " ".join(str(exc).split())

@@ -11,7 +11,7 @@ from latih.core.trajectories import Group
 from latih.data import write_trajectories
 from latih.evaluation import evaluate
 from latih.models.checkpoint import save_checkpoint
-from latih.rollout import PAST, constant_reward, plan
+from latih.rollout import PAST, TaskSets, constant_reward, plan
 from latih.runs import Run, step_name
 from latih.tracking import Events, RunInfo, Silent, Tracker
 from latih.train.config import Config
@@ -38,8 +38,12 @@ def check_resume(config: Config, run: Run) -> None:
         )
 
 
-def train(config: Config, run: Run, events: Events | None = None, *, resume: bool = False) -> None:
+def train(
+    config: Config, run: Run, events: Events | None = None, *, resume: bool = False, tasks: TaskSets | None = None
+) -> None:
     """Train as `config` says, in the folder of `run`; `resume` goes on from its last whole checkpoint.
+
+    `tasks` are what `try_out` gave whoever has called it for this config already: nothing is tried and read again.
 
     Everything it finds goes into the run's folder and to `events`. Raises LatihError. KeyboardInterrupt passes through
     after the write in progress; the run can be resumed then.
@@ -49,7 +53,7 @@ def train(config: Config, run: Run, events: Events | None = None, *, resume: boo
     if resume:
         check_resume(config, run)
     last = run.checkpoints().last() if resume else None
-    with parts(config, events) as p:
+    with parts(config, events, tasks) as p:
         done = p.cast.read(last) if last else None
         if resume:
             run.cut(-1 if done is None else done)

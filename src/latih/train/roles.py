@@ -95,7 +95,12 @@ class Cast:
         return [each for each in groups if (each.role if each.role in own else MAIN) == name]
 
     def _all(self, step: Callable[[str, Side], StepResult]) -> StepResult:
-        """The main side's result, with the others' metrics as `<role>/<name>`."""
+        """The main side's result, with the others' metrics as `<role>/<name>`.
+
+        Keys and values of what was played go first: new weights make them worthless, and learning wants the memory.
+        """
+        for side in (*self.sides.values(), *filter(None, [self.past])):
+            side.engine.forget()
         results = {name: step(name, side) for name, side in self.sides.items()}
         more = {f"{name}/{key}": value for name in results if name for key, value in results[name].metrics.items()}
         return StepResult(step=results[MAIN].step, metrics=results[MAIN].metrics | more)

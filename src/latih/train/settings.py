@@ -34,8 +34,8 @@ class AlgorithmSettings(Record):
     """With `old: learner`: the cap of the importance weight old learner / sampler of each token (truncated importance
     sampling, Yao et al. 2025). With `old: sampler` the ratio itself holds that correction, so no weight is used."""
     entropy_bonus: float = Field(default=0.0, ge=0.0)
-    """What a nat of entropy of each token's distribution is worth, beside an advantage of 1. It falls linearly to 0 at
-    the last step: the policy explores first and settles then."""
+    """What a nat of entropy of each token's distribution is worth, beside an advantage of 1. It falls linearly
+    towards 0 at the last step: the policy explores first and settles then."""
     constant: int = Field(default=1, ge=1)
     """The divisor, in tokens per trajectory, of the constant aggregation."""
     overlong: Literal["score", "mask", "penalize"] = "score"

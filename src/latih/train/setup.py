@@ -28,13 +28,13 @@ class Parts:
 
 
 @contextmanager
-def parts(config: Config, events: Events) -> Iterator[Parts]:
-    """Load the model and start the engine, which stops at the end of the block.
+def parts(config: Config, events: Events, tasks: TaskSets | None = None) -> Iterator[Parts]:
+    """Load the model and start the engine, which stops at the end of the block. `tasks`: what `try_out` gave already.
 
     Raises ConfigError for an env, harness, player, dial or device that is not there, LatihError for data that is
     missing or not what the env needs, ModelError for a model that is missing or broken.
     """
-    tasks = try_out(config)
+    tasks = try_out(config) if tasks is None else tasks
     settings = config.trainer.policy
     with named_progress(events) as progress:
         folder = resolve_model(settings.model.path, progress)
