@@ -1,6 +1,7 @@
 """Writes the tables of baselines in the pages of the environments, by the commands that they name: `make docs`.
 
-`python docs/baselines.py NAME…` rewrites the pages of these environments only.
+`python docs/baselines.py NAME…` rewrites the pages of these environments only. The list of environments gets the first
+table of every page, in short.
 """
 
 import re
@@ -35,7 +36,25 @@ def render(page: str) -> tuple[str, list[Results]]:
     return f"{head}\n## Baselines\n{tail}", measured
 
 
+def overview(index: str) -> str:
+    """The list of environments with what each policy scores, as the pages of the environments have it."""
+    policies = ["no-op", "random", "echo", "expert"]
+    lines = ["| environment | " + " | ".join(policies) + " |", "|---" * 5 + "|"]
+    for path in sorted(path for path in PAGES.glob("*.md") if path.name != "README.md"):
+        tail = path.read_text(encoding="utf-8").partition("\n## Baselines\n")[2]
+        found = TABLE.search(tail)
+        if not found:
+            raise ValueError(f"{path}: no table of baselines")
+        scores = {row.split(" | ")[0][2:]: row.split(" | ")[1] for row in found[2].splitlines()[2:]}
+        lines.append(" | ".join([f"| [{path.stem}]({path.name})", *(scores.get(each, "") for each in policies)]) + " |")
+    head, _, rest = index.partition("\n| environment | no-op |")
+    after = rest.partition("\n\n")[2]
+    return head + "\n" + "\n".join(lines) + "\n" + (f"\n{after}" if after else "")
+
+
 if __name__ == "__main__":
     pages = sorted(path for path in PAGES.glob("*.md") if path.name != "README.md")  # which is their list
     for path in [PAGES / f"{name}.md" for name in sys.argv[1:]] or pages:
         path.write_text(render(path.read_text(encoding="utf-8"))[0], encoding="utf-8")
+    index = PAGES / "README.md"
+    index.write_text(overview(index.read_text(encoding="utf-8")), encoding="utf-8")
