@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from latih.core.errors import LatihError, RolloutError
-from latih.sandbox import Limits, SandboxError, Workspace, backend, backends, process, run, unisolated
-from latih.sandbox import Job, Unsafe
+from latih.sandbox import Job, Limits, SandboxError, Unsafe, Workspace, backend, backends, process, run, unisolated
 
 
 @pytest.fixture
@@ -119,6 +118,7 @@ for each in ("memfd_create", "pidfd_open", "sched_getaffinity"):
     delattr(os, each)
 import tempfile, subprocess
 sys.modules["fcntl"] = sys.modules["resource"] = None
+import latih.sandbox
 sys.platform = "darwin"
 {text}
 from latih.sandbox import Limits, Workspace, run, unisolated

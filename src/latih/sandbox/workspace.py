@@ -28,7 +28,7 @@ class Workspace:
     """
 
     def __init__(self, files: Mapping[str, bytes | str] = {}, disk: int = 64) -> None:
-        """Hold `files`; `disk` is the MiB that `write` may fill, as `Limits.disk` is for a run. Raises as `write` does."""
+        """Hold `files`. `disk`: MiB that `write` may fill, as `Limits.disk` is for a run. Raises what `write` does."""
         self.tree: dict[str, Entry] = {}
         self.disk = disk
         self._turn = threading.Lock()
