@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -7,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from latih.core.errors import LatihError, RolloutError
-from latih.sandbox import Limits, SandboxError, Workspace, backend, backends, process, run, unisolated
-from latih.sandbox.backends import Place, Unsafe
+from latih.sandbox import Job, Limits, SandboxError, Unsafe, Workspace, backend, backends, process, run, unisolated
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_another_backend_is_a_registration(monkeypatch: pytest.MonkeyPatch) -> N
     class Niced(Unsafe):
         name = "niced"
 
-        def command(self, argv: Sequence[str], place: Place, info: int, refused: int) -> list[str]:
+        def command(self, argv: Sequence[str], job: Job, info: int, refused: int) -> list[str]:
             return ["nice", "-n", "7", *argv]
 
     monkeypatch.setattr(backends, "_items", dict(backends._items))
@@ -104,8 +104,46 @@ except SandboxError as exc:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout == (
-        "programs are run on Linux only, isolated or not: use a container or a virtual machine with Linux\n"
+        "programs are run on Linux only, isolated or not: use a container or a virtual machine with Linux, or write a "
+        "backend (docs/sandbox.md)\n"
     ), done.stderr
+
+
+def test_elsewhere_a_backend_runs_by_its_own_means() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text(encoding="utf-8")
+    [text] = re.findall(r"<!-- backend -->\n```python\n(.*?)```", page, re.DOTALL)
+    code = f"""
+import os, sys
+for each in ("memfd_create", "pidfd_open", "sched_getaffinity"):
+    delattr(os, each)
+import tempfile, subprocess
+sys.modules["fcntl"] = sys.modules["resource"] = None
+import latih.sandbox
+sys.platform = "darwin"
+{text}
+from latih.sandbox import Limits, Workspace, run, unisolated
+os.environ["LATIH_SANDBOX"] = "plain"
+source = "import os, sys; os.write(int(os.environ['LATIH_CHANNEL']), b'c'); print(open('a/b').read(), sys.stdin.read())"
+result = run(source, files={{"a/b": "text"}}, stdin=b"in")
+print(result.code, result.stdout, result.channel, result.cut)
+with Workspace({{"old": "old"}}) as workspace:
+    run(["sh", "-c", "cat old old > new; rm old; ln -s / link"], workspace=workspace)
+    workspace.write("more/x", "x")
+    print(run(["cat", "new", "more/x"], workspace=workspace).stdout, workspace.files())
+result = run("while True: pass", limits=Limits(wall=0.2))
+print(result.code, result.timed_out, result.seconds >= 0.2, run(["no-such-program"]).code)
+result = run("print('x' * 100)", limits=Limits(output=10))
+print(result.stdout, result.cut)
+print(unisolated())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines() == [
+        "0 b'text in\\n' b'c' False",
+        "b'oldoldx' {'more/x': b'x', 'new': b'oldold'}",
+        "None True True 127",
+        "b'xxxxxxxxxx' True",
+        "LATIH_SANDBOX=plain: code that an environment runs is not isolated",
+    ], done.stderr
 
 
 def test_nothing_is_said_of_a_sandbox_that_isolates(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,10 +3,13 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from latih.sandbox import SandboxError, Workspace
-from latih.sandbox.launcher import collect, save
-from latih.sandbox.workspace import load
+from latih.sandbox import Workspace
+from latih.sandbox.launcher import collect, lay_out, save
+from latih.sandbox.workspace import load, put, total
+from tests.soak import examples
 
 
 def test_files_are_read_and_written() -> None:
@@ -72,5 +75,64 @@ def test_saved_trees_come_back(tmp_path: Path) -> None:
     save(tree, True, file)
     assert load(io.BytesIO(file.getvalue())) == (tree, True)
     for damaged in (b"", b"{}\n", file.getvalue()[:-1], file.getvalue().replace(b"a/b", b"../")):
-        with pytest.raises(SandboxError, match="did not come back"):
-            load(io.BytesIO(damaged))
+        assert load(io.BytesIO(damaged)) == (None, False)
+
+
+@pytest.mark.parametrize("name", ["é" * 128, "\ud800", "a/" * 64 + "a", "/".join(["d" * 200] * 5)])
+def test_names_that_no_file_system_takes(name: str) -> None:
+    with pytest.raises(ValueError, match="no name of a file here: UTF-8, at most 64 parts of 255 bytes, and 1000 "):
+        Workspace().write(name, "")
+
+
+def test_a_write_that_does_not_fit() -> None:
+    workspace = Workspace({"a": bytes(1 << 19), "b": bytes(1 << 19)}, disk=1)  # full to the byte
+    with pytest.raises(ValueError, match="c/d: the workspace is full, with 1 MiB or 20000 entries: remove files"):
+        workspace.write("c/d", "x")
+    assert list(workspace.files()) == ["a", "b"]
+    workspace.write("c/empty", "")
+    workspace.write("a", bytes(1 << 18))
+    workspace.write("c/d", "x")
+    with pytest.raises(ValueError, match="is full"):
+        Workspace({"a": bytes(2 << 20)}, disk=1)
+
+
+def test_too_many_entries() -> None:
+    workspace = Workspace({f"folder/{number}": "" for number in range(19_999)})
+    with pytest.raises(ValueError, match="new: the workspace is full"):
+        workspace.write("new", "")
+    workspace.write("folder/7", "x")
+    workspace.write("folder", "")
+    workspace.write("new", "")
+    assert workspace.files() == {"folder": b"", "new": b""}
+
+
+def test_an_overfull_workspace_may_shrink() -> None:
+    workspace = Workspace(disk=1)
+    workspace.tree = {"a": ("file", 0o644, 1, bytes(3 << 20)), "b": ("file", 0o644, 1, b"")}  # of a run with more
+    workspace.write("a", bytes(2 << 20))
+    with pytest.raises(ValueError, match="is full"):
+        workspace.write("b", "x")
+
+
+PARTS = st.text(st.characters(exclude_characters="/\0", exclude_categories=("Cs",)), min_size=1, max_size=60)
+NAMES = st.lists(PARTS.filter(lambda part: part not in (".", "..")), min_size=1, max_size=4).map("/".join)
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(files=st.dictionaries(NAMES, st.binary(max_size=9000), max_size=8), times=st.integers(-(2**40), 2**40))
+def test_what_is_laid_out_is_collected(
+    files: dict[str, bytes], times: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    tree: dict[str, tuple[str, int, int, bytes]] = {}
+    for name, data in files.items():
+        put(tree, name, data)
+    tree = {name: (kind, mode, times * 10**6, data) for name, (kind, mode, _, data) in tree.items()}
+    top = tmp_path_factory.mktemp("top")
+    lay_out(tree, str(top))
+    found, whole = collect(str(top), total(tree))
+    kept = {name: entry for name, entry in found.items() if entry[0] == "file"}
+    assert kept == {name: entry for name, entry in tree.items() if entry[0] == "file"}
+    assert found.keys() == tree.keys()
+    assert whole
+    if total(tree):
+        assert collect(str(top), total(tree) - 1)[1] is False

@@ -4,7 +4,8 @@ Its code and its order are handed to the interpreter inside in one file (see `ru
 arguments: that file, the pipe of the report, the channel, and where to save the files. The order holds nothing but what
 the program may know. Nothing but the standard library is to be had here, and each import costs every run its time.
 
-A tree of files is a dict of relative names to entries (kind, mode, time, data); folders come before what they hold.
+A tree of files is a dict of relative names to entries (kind, mode, time, data). It holds every folder, and before what
+lies in it.
 """
 
 from __future__ import annotations
@@ -28,73 +29,104 @@ Entry = tuple[str, int, int, bytes]
 
 MOST_ENTRIES = 20_000
 DEEPEST = 64
+LONGEST_PART, LONGEST = 255, 1000
+"""Bytes of a part of a name and of all of it, which with a short folder before it every system takes for a path."""
+PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 DUMPABLE = 4  # PR_SET_DUMPABLE
 POLL_SECONDS = 0.1
 
 
-def lay_out(tree: dict[str, Entry]) -> None:
-    """Make the files of `tree` in the working directory."""
+def fits(name: str) -> bool:
+    """Whether a tree may hold the relative `name`: any that a file system takes wherever it is laid out."""
+    try:
+        whole = name.encode()
+    except UnicodeError:
+        return False
+    parts = whole.split(b"/")
+    return len(parts) <= DEEPEST and len(whole) <= LONGEST and max(map(len, parts)) <= LONGEST_PART
+
+
+def weight(entry: Entry) -> int:
+    """Bytes that an entry takes in a file system, at most: those of its content, in whole pages."""
+    return -(-len(entry[3]) // PAGE) * PAGE
+
+
+def lay_out(tree: dict[str, Entry], top: str = ".") -> None:
+    """Make the files of `tree` in the empty folder `top`."""
     for name, (kind, mode, when, data) in tree.items():
+        path = f"{top}/{name}"
         if kind == "folder":
-            os.makedirs(name, 0o700, exist_ok=True)
-            continue
-        os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
-        if kind == "link":
-            os.symlink(os.fsdecode(data), name)
-            continue
-        with open(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
-            file.write(data)
-        os.utime(name, ns=(when, when))
-        os.chmod(name, mode)
+            os.mkdir(path, 0o700)
+        elif kind == "link":
+            os.symlink(os.fsdecode(data), path)
+        else:
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
+                file.write(data)
+            os.utime(path, ns=(when, when))
+            os.chmod(path, mode)
     for name, (kind, mode, _, _) in reversed(tree.items()):
         if kind == "folder":
-            os.chmod(name, mode)
+            os.chmod(f"{top}/{name}", mode)
 
 
 def collect(top: str, most: int) -> tuple[dict[str, Entry], bool]:
-    """The tree below `top`, at most `most` bytes (counted in whole pages) of it, and whether anything was left out.
+    """The tree below `top`, at most `most` bytes of it, and whether it is whole. Nothing may be writing meanwhile.
 
-    Links are kept as links. What is neither file, folder nor link is not kept. Nothing may be writing meanwhile.
+    Links are kept as links. What is neither file, folder nor link is not kept. Nothing that a program left there makes
+    this raise, and what comes back can be laid out again in a file system of `most` bytes.
     """
-    page = os.sysconf("SC_PAGE_SIZE")
     tree: dict[str, Entry] = {}
     whole = True
+    seen = 0
+    try:  # noqa: SIM105
+        os.chmod(top, 0o700)
+    except OSError:  # not ours, so the program could not close it either
+        pass
     todo = [""]
     while todo:
         folder = todo.pop()
-        path = os.path.join(top, folder)
-        with os.scandir(path) as entries:
-            for entry in entries:
-                name = f"{folder}/{entry.name}" if folder else entry.name
-                try:
-                    name.encode()
-                    found = entry.stat(follow_symlinks=False)
-                    if len(tree) >= MOST_ENTRIES or name.count("/") >= DEEPEST:
+        try:
+            with os.scandir(f"{top}/{folder}") as found:
+                for each in found:
+                    seen += 1
+                    if seen > MOST_ENTRIES:
+                        return tree, False
+                    name = f"{folder}/{each.name}" if folder else each.name
+                    try:
+                        entry = take(f"{top}/{name}", most) if fits(name) else None
+                    except OSError:
+                        entry = None
+                    if entry is None:
                         whole = False
-                        break
-                    mode = stat.S_IMODE(found.st_mode) & 0o777
-                    if stat.S_ISDIR(found.st_mode):
-                        if mode & 0o700 != 0o700:
-                            os.chmod(entry.path, 0o700)
-                        tree[name] = ("folder", mode, found.st_mtime_ns, b"")
+                        continue
+                    most -= weight(entry)
+                    if most < 0:
+                        return tree, False
+                    if entry[0] == "folder":
                         todo.append(name)
-                    elif stat.S_ISLNK(found.st_mode):
-                        tree[name] = ("link", mode, found.st_mtime_ns, os.fsencode(os.readlink(entry.path)))
-                        most -= page
-                    elif stat.S_ISREG(found.st_mode):
-                        most -= -(-found.st_size // page) * page
-                        if most < 0:
-                            whole = False
-                            break
-                        if not mode & 0o400:
-                            os.chmod(entry.path, 0o600)
-                        with open(os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
-                            tree[name] = ("file", mode, found.st_mtime_ns, file.read(found.st_size))
-                except (OSError, UnicodeError):  # a name or path that is too long, or no text
-                    whole = False
-        if not whole and (most < 0 or len(tree) >= MOST_ENTRIES):
-            break
+                    if entry[0]:
+                        tree[name] = entry
+        except OSError:
+            whole = False
     return tree, whole
+
+
+def take(path: str, most: int) -> Entry:
+    """What lies at `path`, of a file at most a byte more than `most`. Its kind is empty where it is none of ours."""
+    found = os.lstat(path)
+    mode, when = stat.S_IMODE(found.st_mode) & 0o777, found.st_mtime_ns
+    if stat.S_ISDIR(found.st_mode):
+        if mode & 0o700 != 0o700:
+            os.chmod(path, 0o700)
+        return "folder", mode, when, b""
+    if stat.S_ISLNK(found.st_mode):
+        return "link", mode, when, os.fsencode(os.readlink(path))
+    if not stat.S_ISREG(found.st_mode):
+        return "", mode, when, b""
+    if not mode & 0o400:
+        os.chmod(path, 0o600)
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+        return "file", mode, when, file.read(min(found.st_size, most + 1))
 
 
 def save(tree: dict[str, Entry], whole: bool, file: BinaryIO) -> None:
@@ -135,14 +167,15 @@ def main(order: dict[str, Any]) -> None:
     """Carry out the order. Returns in the child, where Python source is still to be run."""
     report, channel, saved = (int(each) for each in sys.argv[2:5])
     lay_out(order["tree"])
+    top = os.getcwd()  # by its path: a program may close "." to us
     signals = {signal.SIGCHLD, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     prctl = ctypes.CDLL(None).prctl
     prctl(DUMPABLE, 0, 0, 0, 0)  # the program has our uid: it shall neither trace us nor see our descriptors
-    os.write(report, b"started\n")
     child = os.fork()
     if child:
-        watch(child, order, report, saved)
+        os.write(report, b"started\n")
+        watch(child, order, report, saved, top)
     os.closerange(3, channel)
     os.closerange(channel + 1, os.sysconf("SC_OPEN_MAX"))
     prctl(DUMPABLE, 1, 0, 0, 0)
@@ -150,7 +183,7 @@ def main(order: dict[str, Any]) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
     os.set_inheritable(channel, True)
     os.environ["LATIH_CHANNEL"] = str(channel)
-    import resource  # not there on Windows, where this module is imported for `collect`
+    import resource  # not there on Windows, where this module is imported all the same
 
     for name, value in order["limits"].items():
         resource.setrlimit(getattr(resource, name), (value, value))
@@ -158,7 +191,7 @@ def main(order: dict[str, Any]) -> None:
         become(order["argv"])
 
 
-def watch(child: int, order: dict[str, Any], report: int, saved: int) -> None:
+def watch(child: int, order: dict[str, Any], report: int, saved: int, top: str) -> None:
     """Wait until the program ends, its memory is used up, our parent dies or SIGTERM comes; end all, and report."""
     null = os.open("/dev/null", os.O_RDWR)
     for fd in (0, 1, 2):
@@ -186,7 +219,7 @@ def watch(child: int, order: dict[str, Any], report: int, saved: int) -> None:
     code = ended if code is None else code
     if order["save"]:
         with open(saved, "wb") as file:
-            save(*collect(".", order["save"]), file)
+            save(*collect(top, order["save"]), file)
     os.write(report, f"{code}\n".encode())
     os._exit(0)
 

@@ -41,6 +41,6 @@ class Result:
     timed_out: bool
     """The wall time ran out."""
     cut: bool
-    """Output was longer than `Limits.output`, and the rest is lost."""
+    """Output was longer than `Limits.output`, or a workspace got more than it keeps, and the rest is lost."""
     seconds: float
-    """Wall time, starting the sandbox included."""
+    """Wall time until the program had ended, starting the sandbox included."""

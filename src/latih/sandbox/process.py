@@ -1,25 +1,36 @@
-"""One run seen from outside: its pipes, its deadline, its end."""
+"""One run on Linux seen from outside: its pipes, its deadline, its end."""
 
 import contextlib
+import dataclasses
 import functools
 import io
 import json
 import marshal
+import math
 import os
 import selectors
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
 from latih.core.errors import SandboxError
-from latih.sandbox.backends import HINT, Backend, Place
+from latih.sandbox.backends import Job
+from latih.sandbox.launcher import Entry
 from latih.sandbox.limits import Result
 from latih.sandbox.seccomp import rules
+from latih.sandbox.workspace import load
+
+ESCAPE = "LATIH_SANDBOX=unsafe runs programs without isolation, for code that you trust"
+ELSEWHERE = (
+    "programs are run on Linux only, isolated or not: use a container or a virtual machine with Linux, or write a "
+    "backend (docs/sandbox.md)"
+)
+HINT = f"where the kernel or a container refuses namespaces, docs/sandbox.md says what helps. {ESCAPE}"
 
 START_SECONDS = 120.0
 """A sandbox that has not started its program by then is a fault of the machine."""
@@ -31,13 +42,52 @@ CHUNK = 1 << 16
 BOOT = "import marshal, sys; file = open(int(sys.argv[1]), 'rb'); code, order = marshal.load(file); exec(code)"
 
 
+class Linux:
+    """A backend whose programs are processes of this machine. Another kind may say how they are started."""
+
+    name: str
+    isolates: bool
+
+    def __init__(self) -> None:
+        if not sys.platform.startswith("linux"):
+            raise SandboxError(ELSEWHERE)
+
+    def command(self, argv: Sequence[str], job: Job, info: int, refused: int) -> list[str]:
+        """The command that runs `argv` isolated.
+
+        `info` is a descriptor that gets `{"child-pid": ...}` of the first process inside, with which all others die.
+        Where it stays silent, that is the command itself. `refused` is a file with rules for seccomp.
+        """
+        raise NotImplementedError
+
+    def environment(self, folder: str | None) -> dict[str, str]:
+        """The whole environment of that command, whose working directory is `folder`."""
+        raise NotImplementedError
+
+    @contextlib.contextmanager
+    def folder(self) -> Iterator[str | None]:
+        """A working directory on the host, for a kind that has none of its own."""
+        yield None
+
+    def run(self, job: Job) -> tuple[Result, dict[str, Entry] | None]:
+        """Run the program under the launcher, which lays out the files, keeps the limits and collects the files."""
+        try:
+            with contextlib.ExitStack() as stack:
+                process = Process(self, job, stack.enter_context(self.folder()), stack)
+                result = process.result()
+                if not job.keep:
+                    return result, None
+                tree, whole = load(process.saved())
+                return dataclasses.replace(result, cut=result.cut or not whole), tree
+        except OSError as exc:  # what the machine lacks is no fault of the program
+            raise SandboxError(f"the sandbox does not start: {exc}; {HINT}") from exc
+
+
 class Process:
     """A sandbox that runs, from its start to `result`. `stack` closes whatever it holds."""
 
-    def __init__(
-        self, where: Backend, order: dict[str, Any], stdin: bytes, place: Place, stack: contextlib.ExitStack
-    ) -> None:
-        self.limits = place.limits
+    def __init__(self, where: Linux, job: Job, folder: str | None, stack: contextlib.ExitStack) -> None:
+        self.limits = job.limits
         self.said = {name: bytearray() for name in ("info", "report", "stdout", "stderr", "channel")}
         self.cut = False
         self.started: float | None = None
@@ -48,19 +98,18 @@ class Process:
         self._selector = stack.enter_context(selectors.DefaultSelector())
         with contextlib.ExitStack() as given:  # what the child holds, and we shall not
             ends = {name: self._pipe(name, given) for name in self.said}
-            orders = _memory(marshal.dumps((_launcher(), order)), given, sealed=True)
+            orders = _memory(marshal.dumps((_launcher(), _order(job, where.isolates))), given, sealed=True)
             inside = (orders, ends["report"], ends["channel"], self._saved)
             refused = _memory(rules(), given, sealed=True)
+            self.begun = time.monotonic()
             self._process = subprocess.Popen(
-                where.command(
-                    [sys.executable, "-I", "-B", "-c", BOOT, *map(str, inside)], place, ends["info"], refused
-                ),
-                stdin=_memory(stdin, given, sealed=True),
+                where.command([sys.executable, "-I", "-B", "-c", BOOT, *map(str, inside)], job, ends["info"], refused),
+                stdin=_memory(job.stdin, given, sealed=True),
                 stdout=ends["stdout"],
                 stderr=ends["stderr"],
                 pass_fds=(*inside, ends["info"], refused),
-                env=where.environment(place),
-                cwd=place.folder or "/",
+                env=where.environment(folder),
+                cwd=folder or "/",
                 start_new_session=True,
             )
             stack.callback(self._let_go)  # undone in reverse: `_end` still has it, where an interruption ends this
@@ -83,7 +132,7 @@ class Process:
             told = self.said["stderr"].decode(errors="replace").strip().splitlines()
             raise SandboxError(f"the sandbox did not start: {told[-1] if told else 'it said nothing'}; {HINT}")
         timed_out = not self._listen(self.started + self.limits.wall, lambda: self._closed("report"))
-        seconds = time.monotonic() - self.started
+        seconds = time.monotonic() - self.begun
         if timed_out:
             self._signal(signal.SIGTERM)
             self._listen(time.monotonic() + SAVE_SECONDS, lambda: self._closed("report"))
@@ -170,6 +219,31 @@ class Process:
             for _ in range(32):  # a pipe holds no more than that
                 if not self._read(key):
                     break
+
+
+def _order(job: Job, isolated: bool) -> dict[str, Any]:
+    """What the launcher gets: nothing but what the program may know."""
+    limits = job.limits
+    rlimits = {
+        "RLIMIT_CPU": math.ceil(limits.cpu),
+        "RLIMIT_DATA": limits.memory << 20,
+        "RLIMIT_NPROC": limits.processes + 1,  # the launcher counts as well
+        "RLIMIT_NOFILE": limits.open_files,
+        "RLIMIT_FSIZE": limits.disk << 20,
+        "RLIMIT_CORE": 0,
+        "RLIMIT_MSGQUEUE": 0,
+    }
+    if not isolated:
+        del rlimits["RLIMIT_NPROC"]  # it would count all processes of the user
+    source = job.program if isinstance(job.program, str) else None
+    return {
+        "argv": None if source is not None else [os.fspath(each) for each in job.program],
+        "source": source,
+        "tree": job.tree,
+        "limits": rlimits,
+        "memory": limits.memory << 20,
+        "save": job.keep,
+    }
 
 
 @functools.cache

@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from latih.core.errors import SandboxError
-from latih.sandbox.launcher import Entry
+from latih.sandbox.launcher import DEEPEST, LONGEST, LONGEST_PART, MOST_ENTRIES, Entry, fits, weight
 
 MOST_BYTES = 64 << 20
 
@@ -28,11 +27,12 @@ class Workspace:
     {'b.txt': b'more', 'folder/a.txt': b'text'}
     """
 
-    def __init__(self, files: Mapping[str, bytes | str] = {}) -> None:
+    def __init__(self, files: Mapping[str, bytes | str] = {}, disk: int = 64) -> None:
+        """Hold `files`. `disk`: MiB that `write` may fill, as `Limits.disk` is for a run. Raises what `write` does."""
         self.tree: dict[str, Entry] = {}
+        self.disk = disk
         self._turn = threading.Lock()
-        for name, data in files.items():
-            self.write(name, data)
+        self._put(files)
 
     def read(self, name: str, most: int = MOST_BYTES) -> bytes:
         """A regular file's content. Raises FileNotFoundError where there is none, ValueError above `most` bytes."""
@@ -44,8 +44,23 @@ class Workspace:
         return data
 
     def write(self, name: str, data: bytes | str) -> None:
-        """Put a file there, in place of whatever stands in its way, links among the folders above it included."""
-        put(self.tree, name, data)
+        """Put a file there, in place of whatever stands in its way, links among the folders above it included.
+
+        Raises ValueError where it does not fit.
+        """
+        self._put({name: data})
+
+    def _put(self, files: Mapping[str, bytes | str]) -> None:
+        tree = dict(self.tree)
+        for name, data in files.items():
+            put(tree, name, data)
+        held = total(tree)
+        if (held > self.disk << 20 and held > total(self.tree)) or len(tree) > max(MOST_ENTRIES, len(self.tree)):
+            raise ValueError(
+                f"{', '.join(files)[:100]}: the workspace is full, with {self.disk} MiB or {MOST_ENTRIES} entries: "
+                "remove files in it first"
+            )
+        self.tree = tree
 
     def files(self) -> dict[str, bytes]:
         """All regular files by relative name, sorted; no links."""
@@ -69,29 +84,41 @@ class Workspace:
 
 
 def check_name(name: str) -> str:
-    """A relative name without `.` and `..`. Raises ValueError for any other."""
+    """A relative name without `.` and `..` that every file system takes. Raises ValueError for any other."""
     if not name or "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
         raise ValueError(f"{name!r} is no relative name of a file: write it like folder/file.py")
+    if not fits(name):
+        raise ValueError(
+            f"{name[:40]!r}… is no name of a file here: UTF-8, at most {DEEPEST} parts of {LONGEST_PART} bytes, and "
+            f"{LONGEST} bytes in all"
+        )
     return name
 
 
 def put(tree: dict[str, Entry], name: str, data: bytes | str) -> None:
-    """Put a file into `tree`, in place of whatever stands in its way."""
+    """Put a file and the folders above it into `tree`, in place of whatever stands in its way."""
     parts = check_name(name).split("/")
     for depth in range(1, len(parts)):
         above = "/".join(parts[:depth])
-        if tree.get(above, ("folder",))[0] != "folder":
-            del tree[above]
+        if tree.get(above, ("",))[0] != "folder":
+            tree.pop(above, None)  # a folder comes before what it holds, and after what was there before
+            tree[above] = ("folder", 0o755, time.time_ns(), b"")
     kind, mode, _, _ = tree.get(name, ("", 0o644, 0, b""))
     if kind != "file":
         mode = 0o644
+    if kind == "folder":
         for each in [each for each in tree if each.startswith(name + "/")]:
             del tree[each]
     tree[name] = ("file", mode | 0o600, time.time_ns(), data.encode() if isinstance(data, str) else bytes(data))
 
 
-def load(file: BinaryIO) -> tuple[dict[str, Entry], bool]:
-    """What the launcher saved, and whether it is whole. Raises SandboxError where it is damaged."""
+def total(tree: Mapping[str, Entry]) -> int:
+    """Bytes of a file system that `tree` takes."""
+    return sum(map(weight, tree.values()))
+
+
+def load(file: BinaryIO) -> tuple[dict[str, Entry] | None, bool]:
+    """What the launcher saved, and whether it is whole. None where it did not come to that, or not to the end."""
     try:
         head = json.loads(file.readline())
         tree: dict[str, Entry] = {}
@@ -101,5 +128,5 @@ def load(file: BinaryIO) -> tuple[dict[str, Entry], bool]:
                 raise ValueError(name)
             tree[check_name(name)] = (kind, int(mode) & 0o777, int(when), data)
         return tree, bool(head["whole"])
-    except (ValueError, KeyError, TypeError) as exc:
-        raise SandboxError(f"the files of the workspace did not come back: {exc}") from exc
+    except (ValueError, KeyError, TypeError):
+        return None, False

@@ -25,9 +25,7 @@ def run_in_place(
     path = ":".join([str(kit), *(f"$PWD/{root}" for root in roots)])
     shell = ["sh", "-c", COMMAND.format(path=path, what=shlex.join(what))]
     own = run(shell, workspace=workspace, limits=limits, read_only=[kit])
-    for name, text in tests.items():
-        workspace.write(name, text)
-    result = run(shell, workspace=workspace, limits=limits, read_only=[kit])
+    result = run(shell, files=tests, workspace=workspace, limits=limits, read_only=[kit])  # also into a full workspace
     said = result.stdout.decode(errors="replace")
     return {
         "exit code": result.code == 0,
