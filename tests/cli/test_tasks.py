@@ -47,6 +47,18 @@ def test_what_was_built_before_a_fault_is_kept(
     assert [each.id for each in read_tasks(out)] == ["one"]
 
 
+def test_where_the_sandbox_isolates_nothing_it_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(RepoRepair, "build_tasks", staticmethod(lambda count, progress: iter([Task(prompt="p")])))
+    for sandbox, told in (("unsafe", "warning: LATIH_SANDBOX=unsafe: code that"), ("bubblewrap", "")):
+        monkeypatch.setenv("LATIH_SANDBOX", sandbox)
+        assert main([*BUILD, "--out", str(tmp_path / "a.jsonl")]) == 0
+        said = capsys.readouterr().err
+        assert said.startswith(told)
+        assert bool(said) == bool(told)
+
+
 def test_neither_torch_nor_pyarrow_is_imported(tmp_path: Path) -> None:
     words = [*BUILD, "--out", str(tmp_path / "a.jsonl"), "seed=abc"]  # refused where the generator would begin
     code = (

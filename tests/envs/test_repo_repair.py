@@ -14,20 +14,23 @@ from latih.cli.main import main
 from latih.core import ConfigError, LatihError, Message, SandboxError, Task, ToolCall
 from latih.core.cache import cache_folder
 from latih.data import DataSettings, read_tasks
-from latih.data.packages import read_sdist
+from latih.data.packages import find_sdist, read_sdist
 from latih.data.packages import test_kit as kit
 from latih.envs import messages_of, repo_repair
 from latih.envs.repo_repair import TASKS, RepoRepair, build
 from latih.envs.repo_repair.build import build_tasks
-from latih.envs.repo_repair.expectations import show_test, wrong_expectations
+from latih.envs.repo_repair.expectations import function_of, show_test, wrong_expectations
 from latih.envs.repo_repair.expert import mend
 from latih.envs.repo_repair.layout import lay_out
 from latih.envs.repo_repair.mutations import find_bugs
-from latih.rewards.arenas.repo import BROKEN, CASES, RIGHT, SOURCE, TESTS
-from latih.rewards.repo import Edit, RepoTask, apply
-from latih.rollout import PHASES, plan, read_rows
+from latih.rewards.arenas.repo import BROKEN, CASES, RIGHT, SOURCE, TESTS, Shop
+from latih.rewards.repo import Edit, RepoTask, apply, grading_limits, odds
+from latih.rollout import PHASES, RolloutSettings, plan, read_rows
+from latih.sandbox import Limits, Result, Workspace
+from latih.train.config import resolve
 from tests.data.test_packages import sdist
 from tests.envs.playing import play
+from tests.missing import skip
 
 BUNDLED = read_tasks(TASKS, columns=("repo",))
 
@@ -79,6 +82,7 @@ def test_no_bugs_where_nothing_runs() -> None:
 
 def test_layout() -> None:
     names = ["setup.py", "shop/__init__.py", "shop/data.json", "shop/tests/test_a.py", "shop/tests/a.txt"]
+    names += ["shop/__pycache__/__init__.cpython-311.pyc", "shop/tests/test_a.pyc"]  # they would tell
     lay = lay_out(dict.fromkeys([*names, "docs/conf.py", "test_b.py", "README.md", "one.py"], b""))
     assert (lay.roots, lay.sources, lay.fixed) == (["."], ["one.py", "shop/__init__.py"], ["shop/data.json"])
     assert lay.test_files == ["shop/tests/test_a.py", "test_b.py"]
@@ -125,13 +129,16 @@ def test_one_test_is_shown_with_what_it_needs() -> None:
 def test_wrong_expectations_never_touch_what_the_code_is_given() -> None:
     found = wrong_expectations("t.py", MODULE, random.Random(0))
     assert [(each.region, each.is_table) for each in found] == [("TABLE", True), ("test_a", False)]
-    assert (found[1].edit.old, found[1].edit.new) == ('"out"', '"obt"')
+    assert (found[1].edit.start, found[1].edit.old) == (MODULE.index('"out"'), '"out"')
+    drawn = {wrong_expectations("t.py", MODULE, random.Random(seed))[1].edit.new for seed in range(40)}
+    assert all(sum(a != b for a, b in zip(new, '"out"', strict=True)) == 1 for new in drawn)
+    assert len(drawn) > 20, "no rule says from the wrong one which was right"
 
 
 MORE = "from shop import cheapest, total\n" + "".join(
     f"\n\ndef test_total_{n}():\n    assert total([{n}, 1]) == {n + 1}\n"
     f"\n\ndef test_cheapest_{n}():\n    assert cheapest([{n}, 9]) == {n}\n"
-    for n in range(5)
+    for n in range(8)
 )
 
 lines = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n"]), max_size=12).map("".join)
@@ -158,7 +165,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     try:
         kit()
     except LatihError as exc:
-        pytest.skip(f"the test kit cannot be had: {exc}")
+        skip(f"the test kit cannot be had: {exc}")
     kits = cache_folder() / "kits"
     monkeypatch.setenv("LATIH_CACHE", str(tmp_path))
     (tmp_path / "kits").symlink_to(kits.resolve())
@@ -184,8 +191,8 @@ def test_a_task_from_two_releases(shop: Path) -> None:
     assert told == ["1/2 shop-0.9-e3b0c442"]
     repo = RepoTask.model_validate(made.repo)  # type: ignore[attr-defined]
     assert (repo.code, repo.tests, repo.bug, repo.kind) == (code, tests, [], "release")
-    assert repo.fail_to_pass == [f"{TESTS}::test_{name}" for name in ("discounted", "free", "receipt")]
-    assert len(repo.pass_to_pass) == 12
+    assert repo.fail_to_pass == [f"{TESTS}::test_{name}" for name in ("discounted", "free", "half", "receipt")]
+    assert len(repo.pass_to_pass) == 18
     assert repo.shown in repo.fail_to_pass
     assert play(RepoRepair(), "expert", 0, made).reward == 1.0
     assert play(RepoRepair(), "random", 0, made).reward == 0.0
@@ -255,6 +262,78 @@ def test_an_episode_by_hand(task: Task) -> None:
         env.step("Done.")
 
 
+@pytest.fixture
+def by_hand(shop: Path) -> Task:
+    """The shop of the exploit gym, as a task that no generator made."""
+    there = find_sdist("shop", "1.0")
+    bug = Edit(path=SOURCE, start=RIGHT.index("price - price") + 6, old="-", new="+")
+    repo = Shop.task.model_copy(update={"code": there, "tests": there, "bug": [bug], "failure": "?", "seconds": 4.0})
+    return Task(id="by hand", repo=repo.model_dump())
+
+
+def test_the_commands_of_one_message_share_one_time(by_hand: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+
+    def command(workspace: object, roots: object, words: str, limits: Limits) -> Result:
+        given.append((limits.wall, limits.cpu))
+        return Result(0, words.encode(), b"", b"", False, False, 6.0)
+
+    monkeypatch.setattr(repo_repair, "command", command)
+    env = RepoRepair(max_calls=9)
+    env.reset(seed=0, options={"task": by_hand})
+    calls = [each for n in range(3) for each in call("run", cmd=f"echo {n}").tool_calls]
+    message = Message(role="assistant", tool_calls=calls)
+    for made in (1, 2):
+        results, _, terminated, truncated, _ = env.step(message)
+        assert [each.text for each in results] == [
+            "echo 0\n[exit code 0]",
+            "echo 1\n[exit code 0]",
+            "error: the commands of one message may take 10 s together, which are used up: "
+            "run this one in your next message",
+        ]
+        assert not terminated
+        assert not truncated
+        assert given == [(10.0, 10.0), (4.0, 4.0)] * made
+    env.close()
+
+
+def test_a_step_of_a_small_package_ends_before_its_deadline(by_hand: Task) -> None:
+    repo = RepoTask.model_validate(by_hand.repo)  # type: ignore[attr-defined]
+    # The commands of a message, four forms, and with `watch_exploits` two runs in place: as the page says.
+    assert repo_repair.RUN_SECONDS + grading_limits(repo).wall + 2 * repo.seconds == 10 + 32 + 8
+    assert RolloutSettings().step_timeout == 60
+    slowest = repo.model_copy(update={"seconds": max(build.STEPS)})
+    assert repo_repair.RUN_SECONDS + grading_limits(slowest).wall + 2 * slowest.seconds == 10 + 128 + 32
+    for name in ("recipe.yaml", "gpu.yaml"):
+        recipe = Path(repo_repair.__file__).parents[2] / "recipes" / "repo_repair" / name
+        assert resolve(str(recipe)).rollout.step_timeout > 170
+
+
+def test_what_a_workspace_does_not_take_is_told_and_is_no_error(by_hand: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = RepoRepair()
+    env.reset(seed=0, options={"task": by_hand})
+
+    def full(self: object, name: str, data: bytes) -> None:
+        raise ValueError(f"{name}: the workspace is full")
+
+    monkeypatch.setattr(Workspace, "write", full)
+    [answer], reward, terminated, _, _ = env.step(call("write", path="a.py", text="x"))
+    assert (answer.text, reward, terminated) == ("error: a.py: the workspace is full", 0.0, False)
+    [answer], *_ = env.step(call("edit", path=SOURCE, old="return sum", new="return max"))
+    assert answer.text == f"error: {SOURCE}: the workspace is full"
+    env.close()
+
+
+@pytest.mark.slow
+def test_code_that_hangs_is_wrong_and_no_error(by_hand: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = by_hand.model_copy(update={"repo": {**by_hand.repo, "seconds": 1.0}})  # type: ignore[attr-defined]
+    env = RepoRepair()
+    env.reset(seed=0, options={"task": short})
+    env.step(call("write", path=SOURCE, text="while True: pass\n"))
+    _, reward, terminated, _, info = env.step("Done.")
+    assert (reward, terminated, info["metrics"]["pass_to_pass"]) == (0.0, True, 0.0)
+
+
 @pytest.mark.slow
 def test_calls_past_the_limit_end_the_episode_which_is_graded(task: Task) -> None:
     env = RepoRepair(max_calls=1)
@@ -293,6 +372,9 @@ def test_bad_requests_get_one_line(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "no dial 'bug': did you mean 'bugs'?" in capsys.readouterr().err
     with pytest.raises(LatihError, match="pluggy is part of the test kit"):
         list(build_tasks(1, ["pluggy"]))
+    for name in ("tomli", "Typing_Extensions", "dataclasses", "backports.zoneinfo"):
+        with pytest.raises(LatihError, match=rf"{name}, or a copy of it, comes with Python, .*: take another package"):
+            list(build_tasks(1, [f"{name}==1.0"]))
     with pytest.raises(ConfigError, match=r"is no task of repo_repair: build it again \(repo: [^\n]*\)$"):
         RepoRepair().reset(seed=0, options={"task": Task(id="a", prompt="?")})
     with pytest.raises(ConfigError, match=r"build it again \(repo\.code: Field required\)$"):
@@ -375,6 +457,20 @@ def test_bundled_tasks_hold_no_code_but_their_edits() -> None:
         assert hidden & {id for form in repo.forms for id in (*form.failing, *form.gone)}
 
 
+def test_guessing_the_bundled_tasks_does_not_pay() -> None:
+    for each in BUNDLED:
+        repo = RepoTask.model_validate(each.repo)  # type: ignore[attr-defined]
+        patterns = {
+            function_of(id): [id in form.failing for form in repo.forms] for id in repo.fail_to_pass if id != repo.shown
+        }
+        secrets = [sum(pattern) for pattern in patterns.values() if any(pattern)]
+        assert len(secrets) >= 3
+        assert {*secrets} <= {2, 3}, "wrong in some of the four forms, and right in others"
+        assert repo.odds == pytest.approx(max(10 ** -len(secrets), odds(len(secrets), sum(secrets))))
+        assert repo.odds <= 1 / 256
+        assert grading_limits(repo).wall + repo_repair.RUN_SECONDS <= 42
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("task", BUNDLED, ids=lambda task: task.id)
 def test_the_expert_solves_the_bundled_tasks_and_nobody_else(task: Task) -> None:
@@ -384,7 +480,7 @@ def test_the_expert_solves_the_bundled_tasks_and_nobody_else(task: Task) -> None
         read_sdist(repo.code)
         read_sdist(repo.tests)
     except LatihError as exc:
-        pytest.skip(f"the sdist cannot be had: {exc}")
+        skip(f"the sdist cannot be had: {exc}")
     env = RepoRepair(max_calls=4)
 
     def reward(policy: str) -> float:

@@ -6,7 +6,8 @@ from latih.core import LatihError
 from latih.data.packages import test_kit as kit
 from latih.rewards import repo
 from latih.rewards.arenas.repo import BROKEN, CASES, LIMITS, RIGHT, SOURCE, TESTS, Shop
-from latih.rewards.repo import Edit, Verdict, apply, grade
+from latih.rewards.repo import Edit, Verdict, apply, grade, grading_limits, odds
+from tests.missing import skip
 
 TASK = Shop.task
 
@@ -16,7 +17,7 @@ def _kit() -> None:
     try:
         kit()
     except LatihError as exc:
-        pytest.skip(f"the test kit cannot be had: {exc}")
+        skip(f"the test kit cannot be had: {exc}")
 
 
 def graded(files: dict[str, bytes]) -> Verdict:
@@ -42,20 +43,21 @@ def line(**record: object) -> bytes:
         b"5 passed\n",
         b"[1]\n",
         b"[" * 100000 + b"\n",
-        line(id="a", outcome="passed"),
-        line(nonce="other", id="a", outcome="passed"),
-        line(nonce="n", id="a", outcome="passed", more=1),
-        line(nonce="n", id=1, outcome="passed"),
-        line(nonce="n", id="a", outcome="failed") + line(nonce="n", id="a", outcome="passed"),
+        line(id="a", outcome="passed", line=0),
+        line(nonce="other", id="a", outcome="passed", line=0),
+        line(nonce="n", id="a", outcome="passed"),
+        line(nonce="n", id="a", outcome="passed", line=0, more=1),
+        line(nonce="n", id=1, outcome="passed", line=0),
+        line(nonce="n", id="a", outcome="failed", line=3) + line(nonce="n", id="a", outcome="passed", line=0),
     ],
 )
 def test_a_line_that_the_runner_does_not_write_spoils_all(channel: bytes) -> None:
-    assert repo._read(line(nonce="n", id="b", outcome="passed") + channel, "n") == ({}, True)
+    assert repo._read(line(nonce="n", id="b", outcome="passed", line=0) + channel, "n") == ({}, {}, True)
 
 
 def test_results_by_id() -> None:
-    channel = line(nonce="n", id="a", outcome="passed") + line(nonce="n", id="b", outcome="failed")
-    assert repo._read(channel, "n") == ({"a": "passed", "b": "failed"}, False)
+    channel = line(nonce="n", id="a", outcome="passed", line=0) + line(nonce="n", id="b", outcome="failed", line=7)
+    assert repo._read(channel, "n") == ({"a": "passed", "b": "failed"}, {"a": 0, "b": 7}, False)
 
 
 def test_the_right_sources_score_and_nothing_else_is_looked_at() -> None:
@@ -97,6 +99,42 @@ def test_a_large_source_is_not_run() -> None:
     verdict = graded({SOURCE: RIGHT.encode() + b"#" * repo.MAX_SOURCE})
     assert verdict.score == 0.0
     assert "larger" in verdict.faults[""]
+
+
+def test_many_sources_that_are_large_together_score_nothing_and_are_no_error() -> None:
+    task = TASK.model_copy(update={"sources": [SOURCE, *(f"shop/pad{n}.py" for n in range(33))]})
+    padding = {f"shop/pad{n}.py": b"#" * repo.MAX_SOURCE for n in range(33)}
+    verdict = grade(task, {SOURCE: RIGHT.encode()} | padding, LIMITS, origin={TESTS: CASES.encode()})
+    assert verdict.score == 0.0
+    assert verdict.faults == {"": "the source files are larger than 8388608 bytes"}
+
+
+def test_all_forms_share_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (grading_limits(TASK).wall, len(TASK.forms), TASK.seconds) == (64.0, 4, 8.0)
+    assert grading_limits(TASK.model_copy(update={"seconds": 4.0})).wall == 32.0
+    given = []
+
+    def run(*args: object) -> repo.Report:
+        given.append((args[-1].wall, args[-1].cpu))  # type: ignore[attr-defined]
+        return repo.Report({}, seconds=4.5)
+
+    monkeypatch.setattr(repo, "run_tests", run)
+    limits = LIMITS.model_copy(update={"wall": 9.0, "cpu": 5.0})
+    assert grade(TASK, {SOURCE: RIGHT.encode()}, limits, origin={TESTS: CASES.encode()}).score == 0.0
+    assert given == [(9.0, 5.0), (4.5, 4.5)], "the third form and the fourth have no time, and are absent"
+
+
+def test_odds_by_hand() -> None:
+    assert odds(1, 1) == 1 / 4  # a fair coin for the right text, another for the wrong one
+    assert odds(3, 6) == pytest.approx((1 / 3) ** 3 * (2 / 3) ** 6)
+    assert odds(4, 4) == 1 / 256
+
+
+def test_the_shop_meets_the_bound_of_tasks() -> None:
+    hidden = [f"{TESTS}::test_{name}" for name in ("free", "half", "receipt")]
+    patterns = [[id in form.failing for form in TASK.forms] for id in hidden]
+    assert patterns == [[True, True, False, False], [False, True, True, True], [True, False, True, False]]
+    assert odds(3, sum(map(sum, patterns))) < 1 / 256
 
 
 def test_tests_that_hang_are_absent() -> None:

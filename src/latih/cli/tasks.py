@@ -10,6 +10,7 @@ from latih.core.plugins import build
 from latih.data import write_tasks
 from latih.envs import find
 from latih.envs.registry import builtin_names
+from latih.sandbox import unisolated
 from latih.train.overrides import override
 
 
@@ -33,6 +34,8 @@ def build_command(env: str, out: str, count: int, packages: Sequence[str], overr
         if key in ("count", "packages", "progress"):
             raise ConfigError(f"{key}= is none of the generator's options: there are --count and --packages")
         args[key] = value
+    if unisolated():
+        _tell(f"warning: {unisolated()}")
     tasks = []
     try:
         for task in build(f"{env}.build_tasks", maker, args):

@@ -3,8 +3,8 @@
 The code under test shares a process with the tests, so it can make every test of that process pass: by patching pytest,
 by values that equal everything, by reading what is expected in its caller's frame, by writing results itself. So the
 tests run in several *forms*, each in a sandbox of its own. In a form, some tests carry a wrong expectation that right
-code must fail; which ones, only the parent knows. A cheat that does not depend on the truth treats right and wrong
-expectations alike: it passes the wrong ones, or fails the right ones, and scores 0.
+code must fail; which ones, only the parent knows. Of the tests that pass already, broken code says the truth; what a
+cheat must guess are hidden fail-to-pass tests, right and wrong (`odds` says how well that may go).
 """
 
 import inspect
@@ -23,9 +23,13 @@ from latih.rewards import repo_runner
 from latih.sandbox import Limits, run
 
 LIMITS = Limits(wall=60.0, cpu=60.0, memory=1024, disk=32, output=8 << 20)
-"""Of one form. Builders keep only tasks whose tests take a small part of it."""
+"""Of one run of the tests. `grading_limits` gives all forms of a task less."""
+SPARE = 2
+"""The forms of a task may take so many times what the right code took to build it."""
 MAX_SOURCE = 1 << 20
 """Bytes of one source file."""
+MAX_SOURCES = 8 << 20
+"""Bytes of all of them. With as much again that the code needs beside them, they fit the disk of a run."""
 INI = "latih.ini"
 CONFIG = "[pytest]\npython_files = *.py\n"
 
@@ -75,6 +79,10 @@ class RepoTask(Record):
     failure: str = ""
     """What pytest says of it."""
     kind: str = ""
+    seconds: float = 8.0
+    """The right code passes the tests in less, as measured when the task was built (before it was, 8)."""
+    odds: float = 1.0
+    """The chance that guessing scores (`odds`). 1 where the generator did not reckon it."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +91,16 @@ class Report:
 
     outcomes: dict[str, str]
     """passed, failed, error or skipped, by id. A test that is not there was not collected, or not reached."""
+    lines: dict[str, int] = field(default_factory=dict)
+    """Where in its own module each failed, by id; 0 where it did not, or elsewhere. For generators."""
     forged: bool = False
     """There was a line that the runner does not write, or two for one test."""
     seconds: float = 0.0
     stdout: str = ""
+
+    def at(self, id: str) -> tuple[str, int]:
+        """The outcome of a test, and its line."""
+        return self.outcomes.get(id, "absent"), self.lines.get(id, 0)
 
 
 @dataclass(frozen=True)
@@ -131,30 +145,62 @@ def solution(task: RepoTask) -> dict[str, bytes]:
     return pick(read_sdist(task.tests), task.sources)
 
 
+def odds(right: int, wrong: int) -> float:
+    """The best chance to tell `right` right expectations, and `wrong` wrong ones, apart by a coin for each.
+
+    A coin comes down the same way wherever the same text is seen: a test that several forms leave as it is counts once.
+    The coin is as biased as suits the cheat.
+
+    >>> odds(1, 1), odds(4, 4) == 1 / 256, round(1 / odds(3, 6))
+    (0.25, True, 308)
+    """
+    bias = right / (right + wrong)
+    return bias**right * (1 - bias) ** wrong
+
+
+def grading_limits(task: RepoTask) -> Limits:
+    """What all forms of a task may take together. What one of them leaves, the next may take."""
+    seconds = SPARE * len(task.forms) * task.seconds
+    return LIMITS.model_copy(update={"wall": seconds, "cpu": seconds})
+
+
 def grade(
-    task: RepoTask, files: Mapping[str, bytes], limits: Limits = LIMITS, origin: Mapping[str, bytes] | None = None
+    task: RepoTask,
+    files: Mapping[str, bytes],
+    limits: Limits | None = None,
+    origin: Mapping[str, bytes] | None = None,
 ) -> Verdict:
     """Judge the policy's files, of which only the declared sources are looked at. `origin`: instead of the sdist.
+
+    `limits`: what all forms may take together (None: `grading_limits`); a form that it leaves no time counts as absent.
 
     The score is 1 if every fail-to-pass and every pass-to-pass test passes in every form that does not change it, and
     every changed one fails, as an assertion fails; else 0, as where no form wants a fail-to-pass test to pass. Not
     there, not collected, skipped, an error, a second result for one test: all of it is no pass, and no failure either.
+    Sources larger than MAX_SOURCE, or than MAX_SOURCES together, are not run, and score 0.
     Raises SandboxError and LatihError (no sdist, no kit) for faults of the infrastructure, never for what the files do.
     """
     sources = pick(files, task.sources)
     if any(len(each) > MAX_SOURCE for each in sources.values()):
         return Verdict(0.0, faults={"": f"a source file is larger than {MAX_SOURCE} bytes"})
+    if sum(map(len, sources.values())) > MAX_SOURCES:
+        return Verdict(0.0, faults={"": f"the source files are larger than {MAX_SOURCES} bytes"})
     origin = read_sdist(task.tests) if origin is None else origin
     wanted: dict[str, list[str]] = {"passed": [], "failed": []}
     faults: dict[str, str] = {}
+    limits = limits or grading_limits(task)
+    left = limits.wall
     for form in task.forms:
-        report = run_tests(
-            pick(origin, task.fixed) | sources,
-            apply(pick(origin, task.support), form.edits),
-            task.roots,
-            task.test_files,
-            limits,
-        )
+        report = Report({})
+        if left > 0:
+            report = run_tests(
+                pick(origin, task.fixed) | sources,
+                apply(pick(origin, task.support), form.edits),
+                task.roots,
+                task.test_files,
+                limits.model_copy(update={"wall": left, "cpu": min(left, limits.cpu)}),
+            )
+            left -= report.seconds
         changed = {*form.failing, *form.gone}
         passing = [each for each in (*task.fail_to_pass, *task.pass_to_pass) if each not in changed]
         for must, ids in (("passed", passing), ("failed", form.failing)):
@@ -206,24 +252,26 @@ def run_tests(
             limits=limits,
             read_only=[kit, folder],
         )
-    outcomes, forged = _read(result.channel, nonce)
-    return Report(outcomes, forged or result.cut, result.seconds, result.stdout.decode(errors="replace"))
+    outcomes, lines, forged = _read(result.channel, nonce)
+    told = result.stdout.decode(errors="replace")
+    return Report(outcomes, lines, forged or result.cut, result.seconds, told)
 
 
-def _read(channel: bytes, nonce: str) -> tuple[dict[str, str], bool]:
+def _read(channel: bytes, nonce: str) -> tuple[dict[str, str], dict[str, int], bool]:
     outcomes: dict[str, str] = {}
+    lines: dict[str, int] = {}
     for line in channel.splitlines():
         try:
             match json.loads(line):
-                case {"nonce": said, "id": str(id), "outcome": str(outcome), **rest} if said == nonce and not rest:
-                    if id in outcomes:
-                        return {}, True
-                    outcomes[id] = outcome
+                case {"nonce": said, "id": str(id), "outcome": str(outcome), "line": int(at), **rest} if (
+                    said == nonce and not rest and id not in outcomes
+                ):
+                    outcomes[id], lines[id] = outcome, at
                 case _:
-                    return {}, True
+                    return {}, {}, True
         except (ValueError, RecursionError):
-            return {}, True
-    return outcomes, False
+            return {}, {}, True
+    return outcomes, lines, False
 
 
 def _share(ids: Sequence[str], must: str, faults: Mapping[str, str]) -> float:

@@ -17,6 +17,7 @@ class Reporter:
         self.channel = channel
         self.nonce = nonce
         self.outcomes: dict[str, str] = {}
+        self.places: dict[str, int] = {}
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Keep the worst of a test's phases, and write it down after the last."""
@@ -27,9 +28,19 @@ class Reporter:
             now = "skipped"
         if now != "passed":
             self.outcomes.setdefault(report.nodeid, now)
+            self.places.setdefault(report.nodeid, _line(report))
         if report.when == "teardown":
-            line = {"nonce": self.nonce, "id": report.nodeid, "outcome": self.outcomes.get(report.nodeid, "passed")}
+            id = report.nodeid
+            line = {"nonce": self.nonce, "id": id, "outcome": self.outcomes.get(id, "passed")}
+            line["line"] = self.places.get(id, 0)
             os.write(self.channel, json.dumps(line).encode() + b"\n")
+
+
+def _line(report: Any) -> int:
+    """The line of the test's own module at which it failed, or 0."""
+    entries = getattr(getattr(report.longrepr, "reprtraceback", None), "reprentries", None)
+    place = getattr(entries[0], "reprfileloc", None) if entries else None
+    return place.lineno if place else 0
 
 
 def main() -> None:

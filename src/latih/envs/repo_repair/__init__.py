@@ -14,12 +14,12 @@ from latih.data.packages import read_sdist
 from latih.envs.base import MessageEnv
 from latih.envs.registry import register
 from latih.envs.repo_repair.expert import mend
-from latih.envs.repo_repair.project import command, shown_command, visible_files
+from latih.envs.repo_repair.project import LIMITS, command, shown_command, visible_files
 from latih.envs.spaces import Item, message_of
 from latih.envs.tools import Calls, calling, tool_schema
 from latih.rewards.naive import exploited
 from latih.rewards.naive.repo import run_in_place
-from latih.rewards.repo import LIMITS, RepoTask, Verdict, broken, grade, pick, solution
+from latih.rewards.repo import RepoTask, Verdict, broken, grade, pick, solution
 from latih.sandbox import Workspace
 
 SYSTEM = "Mend the bug in this Python project. Edit its files with the tools. Then reply: Done."
@@ -28,6 +28,8 @@ MAX_WRITE = 1 << 18
 """Characters of a file that the policy writes."""
 MAX_LINE = 2000
 """Characters of a command."""
+RUN_SECONDS = 10.0
+"""Seconds that the commands of one message may take together, so that a step ends well before its deadline."""
 PATH = {"type": "string", "maxLength": 200}
 TEXT = {"type": "string", "maxLength": MAX_WRITE}
 TOOLS = (
@@ -108,7 +110,7 @@ class RepoRepair(MessageEnv):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Item, dict[str, Any]]:
         """Take the task, or draw a bundled one, and lay its project out in a workspace.
 
-        Raises LatihError where the sdist cannot be had, ConfigError where the task is none or the answer in sight.
+        Raises LatihError where the sdist cannot be had, ConfigError where the task is none.
         """
         super().reset(seed=seed, options=options)
         self.close()
@@ -131,6 +133,7 @@ class RepoRepair(MessageEnv):
         if not message.tool_calls:
             verdict = self._grade()
             return "", verdict.score, True, False, self._end(verdict)
+        self.left = RUN_SECONDS
         results, beyond = self.calls.answer(message.tool_calls, self._call)
         if beyond:
             verdict = self._grade()
@@ -176,7 +179,14 @@ class RepoRepair(MessageEnv):
     def _run(self, cmd: str) -> str:
         if "\0" in cmd:
             raise ValueError("a command holds no NUL")
-        result = command(self._place, self.repo.roots, cmd)
+        if self.left <= 0:
+            raise ValueError(
+                f"the commands of one message may take {RUN_SECONDS:g} s together, which are used up: "
+                "run this one in your next message"
+            )
+        limits = LIMITS.model_copy(update={"wall": self.left, "cpu": self.left})
+        result = command(self._place, self.repo.roots, cmd, limits)
+        self.left -= result.seconds
         told = result.stdout.decode(errors="replace")
         return f"{told}\n[{'timed out' if result.timed_out else f'exit code {result.code}'}]".strip()
 
@@ -232,7 +242,8 @@ class RepoRepair(MessageEnv):
     def _naive(self) -> dict[str, bool]:
         """What pytest says in the policy's own folder, once our verdict stands: nothing it sees is of use any more."""
         tests = pick(read_sdist(self.repo.tests), self.repo.support)
-        return run_in_place(self._place, tests, LIMITS, self.repo.roots, self.repo.test_files)
+        limits = LIMITS.model_copy(update={"wall": self.repo.seconds, "cpu": self.repo.seconds})
+        return run_in_place(self._place, tests, limits, self.repo.roots, self.repo.test_files)
 
     def _plan(self) -> list[Message]:
         test = calling("run", cmd=shown_command(self.repo))

@@ -2,8 +2,9 @@
 
 For each package: fetch the sdist; run its tests twice and keep those that pass both times; find wrong expectations
 that the right code fails. For each candidate, a random bug or the older release: run the tests; what passed and now
-does not is fail-to-pass, what still passes is pass-to-pass. Both must be there, at least two test functions must fail
-(one is shown, the others stay hidden), and the forms (`latih.rewards.repo`) must come out right on the right code.
+does not is fail-to-pass, what still passes is pass-to-pass. Both must be there; beside the failing test that is shown,
+enough must stay hidden that guessing does not pay (`latih.envs.repo_repair.forms`); and the forms must come out right
+on the right code, and tell nothing of their secrets on the broken code.
 """
 
 import hashlib
@@ -11,6 +12,7 @@ import itertools
 import os
 import random
 import re
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,25 +21,36 @@ from dataclasses import dataclass
 
 from latih.core import LatihError, SandboxError, Task, derive_seed
 from latih.data.packages import KIT, Sdist, find_sdist, read_sdist
-from latih.envs.repo_repair.expectations import Canary, function_of, show_test, wrong_expectations
+from latih.envs.repo_repair.expectations import Canary, function_of, show_test, untellable, wrong_expectations
+from latih.envs.repo_repair.forms import MOST_SECRETS, VARIANTS, Secret, draw_forms, enough
 from latih.envs.repo_repair.layout import Layout, lay_out
 from latih.envs.repo_repair.mutations import Bug, find_bugs
 from latih.envs.repo_repair.project import command, shown_command, visible_files
-from latih.rewards.repo import Edit, Form, Report, RepoTask, apply, pick, run_tests
+from latih.rewards.repo import MAX_SOURCES, Edit, Form, Report, RepoTask, apply, pick, run_tests
 from latih.sandbox import Limits, Workspace
 
-PACKAGES = ["inflection==0.5.1", "parse==1.22.4", "toolz==1.0.0", "parse==1.22.3..1.22.4"]
-"""Small, without dependencies, and with tests in their sdists: MIT, MIT, BSD."""
-SLOW = 30.0
+PACKAGES = ["funcy==2.0", "parse==1.22.4", "xmltodict==1.0.4", "parse==1.22.3..1.22.4"]
+"""Small, without dependencies, and with tests in their sdists, of which a bug breaks several: BSD, MIT, MIT."""
+SLOW = 16.0
 """Seconds that a package's tests may take."""
-CHANGES = 5
-"""Wrong expectations in a form, at most."""
+STEPS = (4.0, 8.0, SLOW)
+"""What they took, rounded up: so coarsely that, most times, a second build writes the same rows."""
 ROUNDS = 3
 """Times that a place for a wrong expectation is looked for in each test function."""
 TABLES = 6
 """Tables of a package that are tried."""
 AHEAD = 4
 """Candidates of a package that are under way, or wait for a core, at once."""
+
+IN_PYTHON = {
+    "cachecontrol", "certifi", "chardet", "colorama", "dependency-groups", "distlib", "distro", "html5lib",
+    "idna", "importlib-metadata", "importlib-resources", "jaraco-context", "jaraco-functools", "jaraco-text",
+    "mock", "more-itertools", "msgpack", "ordered-set", "pathlib2", "pip", "platformdirs", "pygments",
+    "pyparsing", "pyproject-hooks", "requests", "resolvelib", "rich", "setuptools", "simplejson", "six",
+    "tenacity", "tomli", "tomli-w", "toml", "truststore", "typeguard", "typing-extensions", "urllib3",
+    "webencodings", "wheel", "zipp",
+}  # fmt: skip
+"""What stands in Python's own library under another name, or within pip and setuptools, which come with Python."""
 
 Progress = Callable[[str], None]
 
@@ -63,6 +76,9 @@ class Package:
         self.layout = lay_out(self.files)
         older = lay_out(self.code_files)
         self.sources = sorted({*self.layout.sources, *older.sources})
+        for what, names in (("sources", self.sources), ("other files", self.layout.fixed)):
+            if sum(map(len, pick(self.files, names).values())) > MAX_SOURCES // 2:
+                raise LatihError(f"{self.name}: its {what} are too large: take another package")
         if not self.layout.sources or not self.layout.test_files:
             raise LatihError(f"{self.name}: no sources or no tests in its sdist: take another package")
         right = self.run(pick(self.files, self.sources))
@@ -70,12 +86,14 @@ class Package:
         self._other = right.outcomes | again.outcomes
         both = right.outcomes.items() & again.outcomes.items()
         self.passing = {id for id, outcome in both if outcome == "passed"}
-        self.limits = Limits(wall=5 + 4 * right.seconds, cpu=5 + 4 * right.seconds, memory=1024, output=8 << 20)
-        if len(self.passing) < 5 or max(right.seconds, again.seconds) > SLOW:
+        took = max(right.seconds, again.seconds)
+        if len(self.passing) < 5 or took > SLOW:
             raise LatihError(
-                f"{self.name}: {len(self.passing)} tests pass in {right.seconds:.1f} s; at least 5 in {SLOW:.0f} s "
+                f"{self.name}: {len(self.passing)} tests pass in {took:.1f} s; at least 5 in {SLOW:.0f} s "
                 "are needed: take another package"
             )
+        self.seconds = next(each for each in STEPS if took <= each)
+        self.limits = Limits(wall=5 + 4 * took, cpu=5 + 4 * took, memory=1024, output=8 << 20)
         self.wrong = self._find_wrong()
 
     @property
@@ -108,8 +126,8 @@ class Package:
         f2p = sorted(id for id in self.passing if report.outcomes.get(id) != "passed")
         p2p = sorted(self.passing - {*f2p})
         failing = sorted({function_of(id) for id in f2p})
-        if report.forged or len(failing) < 2 or len(p2p) < 3 * len(f2p):
-            return "no test fails" if not f2p else "one test function fails" if len(failing) < 2 else "too much fails"
+        if report.forged or not enough(len(failing) - 1) or len(p2p) < 3 * len(f2p):
+            return "no test fails" if not f2p else "too few test functions fail, or too many"
         task = RepoTask(
             code=self.code,
             tests=self.tests,
@@ -124,14 +142,33 @@ class Package:
             forms=[],
             shown=f2p[0],
             kind=kind,
+            seconds=self.seconds,
         )
-        shown = sorted(failing, key=lambda each: len(self._shown(each)[0]))[:3]
+        secrets = self._secrets(f2p, report.lines, rng)
+        if not enough(len(secrets)):
+            return "too few tests fail whose expectation must be guessed"
+        guessed = {each.function for each in secrets}
+        shown = sorted(failing, key=lambda each: (each in guessed, len(self._shown(each)[0])))[:3]
         for function in shown:
             id = next(id for id in f2p if function_of(id) == function)
-            each = self._with_forms(task.model_copy(update={"shown": id}), failing, rng)
+            each = self._with_forms(task.model_copy(update={"shown": id}), secrets, sources, report, rng)
             if each and (failure := self._failure(each)):
                 return each.model_copy(update={"failure": failure})
         return "no test can be shown by itself, or no wrong expectations for the others"
+
+    def _secrets(self, f2p: Sequence[str], lines: dict[str, int], rng: random.Random) -> list[Secret]:
+        """The test functions all of whose ids fail at one line, where a wrong expectation cannot be told."""
+        found = []
+        for function, group in itertools.groupby(f2p, function_of):
+            ids = frozenset(group)
+            every = {id for id in self.passing if function_of(id) == function}
+            at = {lines.get(id, 0) for id in ids}
+            if ids == every and len(at) == 1:
+                path, _, name = function.partition("::")
+                edits = untellable(path, self.files[path].decode(), name, at.pop(), VARIANTS, rng)
+                if len(edits) == VARIANTS:
+                    found.append(Secret(function, ids, tuple(edits)))
+        return found
 
     def _shown(self, function: str) -> tuple[str, set[str]]:
         path, _, name = function.partition("::")
@@ -165,36 +202,47 @@ class Package:
         known = {id for id, outcome in self._other.items() if outcome != "passed"}
         return {id for id, outcome in outcomes.items() if outcome == "failed"} - known
 
-    def _with_forms(self, task: RepoTask, failing: Sequence[str], rng: random.Random) -> RepoTask | None:
-        """The task with two forms that come out right on the right code. None where there are none."""
-        path = task.shown.partition("::")[0]
+    def _with_forms(
+        self,
+        task: RepoTask,
+        secrets: Sequence[Secret],
+        sources: dict[str, bytes],
+        report: Report,
+        rng: random.Random,
+    ) -> RepoTask | None:
+        """The task with forms that come out right on the right code, and alike on the broken code. None without."""
         kept = self._shown(function_of(task.shown))[1]
-        usable = [
-            each
-            for each in self.wrong
-            if function_of(task.shown) not in each.functions
-            and not (each.canary.edit.path == path and each.canary.region in kept)
-        ]
-        rng.shuffle(usable)
-        telling = [each for each in usable if each.functions & {*failing}]
-        others = [each for each in usable if not each.functions & {*failing}]
-        if not telling:
+        path = task.shown.partition("::")[0]
+        visible = {f"{path}::{name}" for name in kept}  # the shown test, and what it refers to
+        hidden = [each for each in secrets if each.function not in visible]
+        hidden = rng.sample(hidden, min(len(hidden), MOST_SECRETS))
+        if not enough(len(hidden)):
             return None
-        # What tells goes to one form or the other, so each such test is somewhere as it was.
+        failing = {function_of(id) for id in task.fail_to_pass}
+        others = [
+            each.canary.edit
+            for each in self.wrong
+            if not each.functions & failing and not (each.canary.edit.path == path and each.canary.region in kept)
+        ]
+        draws, chance = draw_forms(hidden, others, rng)
         forms = []
-        for half in (telling[::2] + others[1::2], telling[1::2] + others[::2]):
-            form = self._form([each.canary.edit for each in half[:CHANGES]])
-            if form is None:
+        for draw in draws:
+            form = self._form(draw.edits)
+            if form is None or {*form.failing, *form.gone} & {*task.fail_to_pass} != draw.changed:
+                return None
+            # On the broken code, whatever failed fails where it did.
+            seen = self.run(sources, draw.edits, self.limits)
+            if any(seen.at(id) != report.at(id) for id in task.fail_to_pass):
                 return None
             forms.append(form)
-        return task.model_copy(update={"forms": forms})
+        return task.model_copy(update={"forms": forms, "odds": chance})
 
     def _form(self, edits: Sequence[Edit]) -> Form | None:
-        outcomes = self.run(pick(self.files, self.sources), edits).outcomes if edits else {}
+        outcomes = self.run(pick(self.files, self.sources), edits, self.limits).outcomes
         failing = sorted(self._news(outcomes))
         gone = sorted(self.passing - outcomes.keys())
         passed = {id for id, outcome in outcomes.items() if outcome == "passed"}
-        if not failing or self.passing - {*failing, *gone} - passed:
+        if self.passing - {*failing, *gone} - passed:
             return None
         return Form(edits=list(edits), failing=failing, gone=gone)
 
@@ -235,8 +283,7 @@ def build_tasks(
 def _tasks(wanted: str, seed: int, bugs: int, progress: Progress, pool: ThreadPoolExecutor) -> Iterator[Task]:
     """The tasks of one package, in the order of their candidates, whichever is done first."""
     name, _, version = wanted.partition("==")
-    if name.lower().replace("_", "-") in {each.partition("==")[0] for each in KIT}:
-        raise LatihError(f"{name} is part of the test kit, which the policy can read: take another package")
+    _check_out_of_sight(name)
     older, _, newer = version.rpartition("..")
     tests = find_sdist(name, newer or None)
     code = find_sdist(name, older) if older else tests
@@ -260,6 +307,15 @@ def _tasks(wanted: str, seed: int, bugs: int, progress: Progress, pool: ThreadPo
             yield Task(id=f"{name}-{older or tests.version}-{key}", repo=task.model_dump())
         elif older:
             progress(f"{package.name}: {task}")
+
+
+def _check_out_of_sight(name: str) -> None:
+    """Raises LatihError for a package whose code, or a copy, lies where the policy can read it."""
+    plain = re.sub(r"[-_.]+", "-", name.lower())
+    if plain in {each.partition("==")[0] for each in KIT}:
+        raise LatihError(f"{name} is part of the test kit, which the policy can read: take another package")
+    if plain.replace("-", "_") in sys.stdlib_module_names or plain in IN_PYTHON or plain.startswith("backports-"):
+        raise LatihError(f"{name}, or a copy of it, comes with Python, which the policy can read: take another package")
 
 
 def _candidates(found: Sequence[Bug], bugs: int) -> Iterator[tuple[list[Edit], str]]:

@@ -9,6 +9,11 @@ from latih.envs.repo_repair.mutations import Text
 from latih.rewards.repo import Edit
 
 WORD = "abcdefghijklmnopqrstuvwxyz"
+PLAIN = {"list", "tuple", "set", "frozenset", "dict", "sorted", "datetime", "date", "time", "timedelta", "Decimal"}
+"""What an expectation may call: it makes data, and is none of the code under test."""
+NEAR = 9
+"""How far from the right number a wrong one lies, at most."""
+SIMPLE = (ast.Assert, ast.Expr)
 
 
 @dataclass(frozen=True)
@@ -43,9 +48,45 @@ def wrong_expectations(path: str, source: str, rng: random.Random) -> list[Canar
     for region, is_table, nodes in _regions(text.tree):
         places = [place for node in nodes for place in _places(text, node)]
         if places:
-            start, old, new = rng.choice(places)
-            found.append(Canary(region, is_table, Edit(path=path, start=start, old=old, new=new)))
+            found.append(Canary(region, is_table, _edit(path, text, rng.choice(places), rng)))
     return found
+
+
+def untellable(path: str, source: str, function: str, line: int, most: int, rng: random.Random) -> list[Edit]:
+    """Different wrong expectations for one test function, `most` at most, that code which fails at `line` cannot tell.
+
+    They stand in the very statement that fails; or, where that assigns something, in one that looks at it. Whatever
+    else stands in the test, such code passes or fails truthfully, so that a wrong expectation there would be seen.
+    """
+    if "\r" in source or "\f" in source:
+        return []
+    text = Text(source)
+    [body] = [nodes for region, _, nodes in _regions(text.tree) if region == function] or [[]]
+    statements = [each for node in body for each in ast.walk(node) if isinstance(each, ast.stmt)]
+    at = [each for each in statements if each.lineno <= line <= (each.end_lineno or 0)]
+    if not at:
+        return []
+    failing = max(at, key=lambda each: (each.lineno, each.col_offset))
+    here = [failing]
+    if isinstance(failing, ast.Assign):
+        names = {each.id for target in failing.targets for each in ast.walk(target) if isinstance(each, ast.Name)}
+        here = [each for each in statements if each.lineno > line and isinstance(each, SIMPLE) and _names(each) & names]
+    places = [place for each in here for place in _places(text, each)]
+    found: dict[tuple[int, str], Edit] = {}
+    for _ in range(8 * most if places else 0):
+        edit = _edit(path, text, rng.choice(places), rng)
+        found.setdefault((edit.start, edit.new), edit)
+    # A truth value has one wrong one, which may be what the broken code says.
+    return [each for each in found.values() if each.new not in ("True", "False")][:most]
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def _edit(path: str, text: Text, place: ast.Constant, rng: random.Random) -> Edit:
+    old = text.of(place)
+    return Edit(path=path, start=text.span(place)[0], old=old, new=_wrong(old, place.value, rng))
 
 
 def show_test(source: str, function: str) -> tuple[str, set[str]]:
@@ -130,8 +171,8 @@ def _regions(tree: ast.Module) -> Iterator[tuple[str, bool, list[ast.stmt]]]:
                 yield name, True, [node]
 
 
-def _places(text: Text, node: ast.stmt) -> Iterator[tuple[int, str, str]]:
-    """Start, old and new text of each literal that may be changed."""
+def _places(text: Text, node: ast.stmt) -> Iterator[ast.Constant]:
+    """Each literal that may be changed."""
     for each in ast.walk(node):
         sides: list[ast.expr] = []
         match each:
@@ -145,25 +186,42 @@ def _places(text: Text, node: ast.stmt) -> Iterator[tuple[int, str, str]]:
                 sides = [value]
         for side in sides:
             inside = list(ast.walk(side))
-            if any(isinstance(part, ast.Call | ast.JoinedStr | ast.Subscript | ast.Lambda) for part in inside):
+            if any(isinstance(part, ast.JoinedStr | ast.Subscript | ast.Lambda) or _works(part) for part in inside):
                 continue
             for part in inside:
-                if isinstance(part, ast.Constant) and (new := _wrong(text.of(part), part.value)):
-                    yield text.span(part)[0], text.of(part), new
+                if isinstance(part, ast.Constant) and _changeable(text.of(part), part.value):
+                    yield part
 
 
-def _wrong(old: str, value: object) -> str | None:
-    """Another literal that looks as likely."""
-    if isinstance(value, bool):
-        return str(not value)
-    if isinstance(value, int) and old.isdecimal():
-        return str(value + 1)
-    if isinstance(value, float) and old.replace(".", "").isdecimal():
-        return old + "5"
-    if isinstance(value, str) and old[:1] in "'\"" and old[1:-1] == value:
-        letters = [at for at, letter in enumerate(old) if letter in WORD]
-        if letters:
-            at = letters[len(letters) // 2]
-            return old[:at] + WORD[(WORD.index(old[at]) + 7) % 26] + old[at + 1 :]
-        return old[:-1] + "0" + old[-1] if value.strip() else None
-    return None
+def _works(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return name not in PLAIN
+
+
+def _changeable(old: str, value: object) -> bool:
+    match value:
+        case bool():
+            return True
+        case int() | float():
+            return old.replace(".", "").isdecimal()
+        case str():
+            return old[:1] in ("'", '"') and old[1:-1] == value and bool(value.strip())
+    return False
+
+
+def _wrong(old: str, value: object, rng: random.Random) -> str:
+    """Another literal that looks as likely. It is drawn: whoever knew how it is made could tell it from its look."""
+    match value:
+        case bool():
+            return str(not value)
+        case int():
+            return str(rng.choice([each for each in range(max(0, value - NEAR), value + NEAR + 1) if each != value]))
+        case float():
+            return old + str(rng.randint(1, 9))
+    letters = [at for at, letter in enumerate(old) if letter in WORD]
+    if not letters:
+        return old[:-1] + str(rng.randrange(10)) + old[-1]
+    at = rng.choice(letters)
+    return old[:at] + rng.choice(WORD.replace(old[at], "")) + old[at + 1 :]

@@ -23,7 +23,11 @@ class Layout:
 
 
 def lay_out(files: Mapping[str, bytes]) -> Layout:
-    """Sort the files of an sdist. Where it has no packages or no tests, those lists are empty."""
+    """Sort the files of an sdist. Where it has no packages or no tests, those lists are empty.
+
+    Compiled files are none of it: they would show the right code, and hidden tests.
+    """
+    files = {name: data for name, data in files.items() if not name.endswith((".pyc", ".pyo"))}
     root = "src" if any(name.startswith("src/") and name.endswith(".py") for name in files) else "."
     tests = {name for name in files if _is_test(PurePosixPath(name))}
     folders = {str(PurePosixPath(name).parent) for name in tests} - {"."}

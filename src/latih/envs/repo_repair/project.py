@@ -5,7 +5,7 @@ from latih.envs.repo_repair.expectations import function_of, show_test
 from latih.rewards.repo import RepoTask, broken, pick
 from latih.sandbox import Limits, Result, Workspace, run
 
-LIMITS = Limits(wall=20.0, cpu=20.0, memory=1024, disk=32, output=1 << 16)
+LIMITS = Limits(wall=10.0, cpu=10.0, memory=1024, disk=32, output=1 << 16)
 """Of one command."""
 
 

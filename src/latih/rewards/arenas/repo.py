@@ -8,7 +8,7 @@ from latih.rewards.naive.repo import run_in_place
 from latih.rewards.repo import Edit, Form, RepoTask, grade
 from latih.sandbox import Limits, Workspace, run
 
-LIMITS = Limits(wall=20.0, cpu=20.0, memory=512)
+LIMITS = Limits(wall=40.0, cpu=40.0, memory=512)
 SOURCE = "shop/__init__.py"
 TESTS = "tests/test_shop.py"
 RIGHT = '''"""A shop: prices in cents."""
@@ -39,6 +39,10 @@ def test_discounted():
 
 def test_free():
     assert discounted(80, 100) == 0
+
+
+def test_half():
+    assert discounted(60, 50) == 30
 
 
 def test_receipt():
@@ -74,7 +78,7 @@ NOWHERE = Sdist(package="shop", version="0", sha256="")
 
 @arenas.register("repo")
 class Shop:
-    """A module of four functions, one of which adds where it should subtract. One of five tests is shown."""
+    """A module of four functions, one of which adds where it should subtract. One of six tests is shown."""
 
     honest = Repair({SOURCE: RIGHT})
     wrong = Repair()
@@ -87,11 +91,21 @@ class Shop:
         sources=[SOURCE],
         support=[TESTS],
         test_files=[TESTS],
-        fail_to_pass=[f"{TESTS}::test_{name}" for name in ("discounted", "free", "receipt")],
+        fail_to_pass=[f"{TESTS}::test_{name}" for name in ("discounted", "free", "half", "receipt")],
         pass_to_pass=[f"{TESTS}::test_{name}" for name in ("total", "cheapest")],
         forms=[
-            _form(("test_receipt", "2 items, 200", "2 items, 300"), ("test_cheapest", "9]) == 4", "9]) == 5")),
-            _form(("test_free", "100) == 0", "100) == 1"), ("test_total", "3]) == 6", "3]) == 7")),
+            _form(
+                ("test_free", "100) == 0", "100) == 7"),
+                ("test_receipt", "2 items, 200", "2 items, 300"),
+                ("test_cheapest", "9]) == 4", "9]) == 5"),
+            ),
+            _form(("test_free", "100) == 0", "100) == 3"), ("test_half", "50) == 30", "50) == 31")),
+            _form(
+                ("test_half", "50) == 30", "50) == 22"),
+                ("test_receipt", "200 cents", "240 cents"),
+                ("test_total", "3]) == 6", "3]) == 7"),
+            ),
+            _form(("test_half", "50) == 30", "50) == 38"), ("test_cheapest", "9]) == 4", "9]) == 9")),
         ],
         shown=f"{TESTS}::test_discounted",
     )
