@@ -93,7 +93,8 @@ class Package:
                 "are needed: take another package"
             )
         self.seconds = next(each for each in STEPS if took <= each)
-        self.limits = Limits(wall=5 + 4 * took, cpu=5 + 4 * took, memory=1024, output=8 << 20)
+        # By the rounded time, and generous: a busy machine shall not decide what becomes a task.
+        self.limits = Limits(wall=4 * self.seconds, cpu=2 * self.seconds, memory=1024, output=8 << 20)
         self.wrong = self._find_wrong()
 
     @property
