@@ -20,13 +20,13 @@ def train_command(target: str | None, overrides: Sequence[str], *, resume: str |
     with Screen() as screen, contextlib.ExitStack() as stack:
         if resume is None:
             config = resolve(target or "", overrides, long=long)
-            tasks = _announce(config, screen)
+            tasks = _checked(config, screen)
             run = stack.enter_context(Run.create(config.run, config.as_dict(), target or "run"))
         else:
             run = stack.enter_context(Run.open(resume or None, runs_folder(overrides), write=True))
             config = resumed_config(run, overrides)
             check_resume(config, run)
-            tasks = _announce(config, screen)
+            tasks = _checked(config, screen)
             run.save_config(config.as_dict())
         screen.note(f"run folder: {run.folder}")
         try:
@@ -44,8 +44,8 @@ def resume_command(run: Run) -> str:
     return f"latih train --resume {run.name}{folder}"
 
 
-def _announce(config: Config, screen: Screen) -> TaskSets:
-    """Check everything and say what will train; the data that was read."""
+def _checked(config: Config, screen: Screen) -> TaskSets:
+    """Check everything, say what will train, and give back the data that was read."""
     found = preflight(config, screen)
     lora = config.trainer.policy.lora
     trains = f"LoRA of rank {lora.rank}" if lora else "all weights"

@@ -23,7 +23,7 @@ from latih.rewards import repo_runner
 from latih.sandbox import Limits, run
 
 LIMITS = Limits(wall=60.0, cpu=60.0, memory=1024, disk=32, output=8 << 20)
-"""Of one run of the tests. `grading_limits` gives all forms of a task less."""
+"""Of one run of the tests. Graded, all forms of a task share the time of `grading_limits`."""
 SPARE = 2
 """The forms of a task may take so many times what the right code took to build it."""
 MAX_SOURCE = 1 << 20
@@ -80,7 +80,7 @@ class RepoTask(Record):
     """What pytest says of it."""
     kind: str = ""
     seconds: float = 8.0
-    """The right code passes the tests in less, as measured when the task was built (before it was, 8)."""
+    """The right code passes the tests in less, as measured when the task was built; 8 where a row does not say."""
     odds: float = 1.0
     """The chance that guessing scores (`odds`). 1 where the generator did not reckon it."""
 

@@ -1,6 +1,6 @@
 """The first process inside: lays out the files, starts the program under its limits, and ends everything with it.
 
-Its code and its order are handed to the interpreter inside in one file (see `run.py`), with four file descriptors as
+Its code and its order are handed to the interpreter inside in a file (see `process.py`), with four file descriptors as
 arguments: that file, the pipe of the report, the channel, and where to save the files. The order holds nothing but what
 the program may know. Nothing but the standard library is to be had here, and each import costs every run its time.
 

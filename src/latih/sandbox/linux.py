@@ -13,7 +13,7 @@ from pathlib import Path
 
 from latih.core.errors import SandboxError
 from latih.sandbox.backends import Job, backends
-from latih.sandbox.process import ESCAPE, Linux
+from latih.sandbox.process import ESCAPE, ProcessBackend
 from latih.sandbox.seccomp import rules
 
 INSTALL = "install it (Debian, Ubuntu: `apt install bubblewrap`; Fedora: `dnf install bubblewrap`)"
@@ -46,7 +46,7 @@ def _fresh_uid() -> int | None:
 
 
 @backends.register("bubblewrap")
-class Bubblewrap(Linux):
+class Bubblewrap(ProcessBackend):
     """Own user, pid, network, mount, ipc, uts and cgroup namespaces."""
 
     name = "bubblewrap"
@@ -95,7 +95,7 @@ class Bubblewrap(Linux):
 
 
 @backends.register("unsafe")
-class Unsafe(Linux):
+class Unsafe(ProcessBackend):
     """A plain subprocess, with rlimits: it sees and may do whatever we may."""
 
     name = "unsafe"

@@ -42,7 +42,7 @@ CHUNK = 1 << 16
 BOOT = "import marshal, sys; file = open(int(sys.argv[1]), 'rb'); code, order = marshal.load(file); exec(code)"
 
 
-class Linux:
+class ProcessBackend:
     """A backend whose programs are processes of this machine. Another kind may say how they are started."""
 
     name: str
@@ -86,7 +86,7 @@ class Linux:
 class Process:
     """A sandbox that runs, from its start to `result`. `stack` closes whatever it holds."""
 
-    def __init__(self, where: Linux, job: Job, folder: str | None, stack: contextlib.ExitStack) -> None:
+    def __init__(self, where: ProcessBackend, job: Job, folder: str | None, stack: contextlib.ExitStack) -> None:
         self.limits = job.limits
         self.said = {name: bytearray() for name in ("info", "report", "stdout", "stderr", "channel")}
         self.cut = False

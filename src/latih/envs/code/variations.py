@@ -4,7 +4,7 @@ A place is an argument and a depth in it: `([[1, 5], [2, 3]],)` has one for the 
 for the ints. Kept are the shape of one of the row's inputs, types, the range of numbers, the characters of texts, and,
 where all lists at the place are so, that they rise or hold nothing twice. Where values at a place repeat, they are
 taken for a closed set, as flags and names are. In half of the inputs what was equal stays equal: the value that a list
-holds or not, the letters of a palindrome. Else many a question would have the same answer for all of them.
+holds or not, the letters of a palindrome. Drawn freely, both are rare, and a function that always says no would pass.
 """
 
 import math
@@ -19,8 +19,10 @@ Place = tuple[int, int, type]
 Same = dict[tuple[type, Any], Any] | None
 """What became of values, and of letters of texts, where equal ones stay equal."""
 
-TRIES = 50
-"""Draws beyond those wanted; and draws for an element that a list shall not have already."""
+SPARE = 50
+"""Draws beyond those wanted."""
+REDRAWS = 50
+"""Draws for an element that a list shall not have already."""
 WIDTH = 8
 """An int that is an argument by itself comes from a range of so many at least: the row may show one or two of them."""
 
@@ -30,7 +32,7 @@ def variations(inputs: Sequence[Args], count: int, rng: random.Random) -> list[A
     places = _Places(inputs)
     drawn: list[Args] = []
     order = rng.sample(inputs, len(inputs))
-    for turn in range(count + TRIES):
+    for turn in range(count + SPARE):
         if len(drawn) == count:
             break
         # Each in its turn, with and without: a question may have its rare answer for one of them.
@@ -128,7 +130,7 @@ class _Places:
             return {key: self.vary(each, number, depth + 1, rng, same) for key, each in value.items()}
         varied, had = list[Any](), set[str]()
         for item in items:
-            for _ in range(TRIES if place in self.distinct else 1):
+            for _ in range(REDRAWS if place in self.distinct else 1):
                 new = self.vary(item, number, depth + 1, rng, same)
                 if repr(new) not in had:
                     break
@@ -138,7 +140,8 @@ class _Places:
             had.add(repr(new))
         if place in self.distinct and len(had) < len(items):
             varied = rng.sample(items, len(items))
-        return type(value)(_sorted(varied) or varied if place in self.rising else varied)
+        ordered = _sorted(varied) if place in self.rising else None
+        return type(value)(ordered or varied)
 
 
 def _items(value: Any) -> list[Any] | None:

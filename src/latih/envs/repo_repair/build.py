@@ -23,10 +23,10 @@ from latih.core import LatihError, SandboxError, Task, derive_seed
 from latih.data.packages import KIT, Sdist, find_sdist, read_sdist
 from latih.envs.repo_repair.expectations import Canary, function_of, show_test, untellable, wrong_expectations
 from latih.envs.repo_repair.forms import MOST_SECRETS, VARIANTS, Secret, draw_forms, enough
-from latih.envs.repo_repair.layout import Layout, lay_out
+from latih.envs.repo_repair.layout import lay_out
 from latih.envs.repo_repair.mutations import Bug, find_bugs
 from latih.envs.repo_repair.project import command, shown_command, visible_files
-from latih.rewards.repo import MAX_SOURCES, Edit, Form, Report, RepoTask, apply, pick, run_tests
+from latih.rewards.repo import LIMITS, MAX_SOURCES, Edit, Form, Report, RepoTask, apply, pick, run_tests
 from latih.sandbox import Limits, Workspace
 
 PACKAGES = ["funcy==2.0", "parse==1.22.4", "xmltodict==1.0.4", "parse==1.22.3..1.22.4"]
@@ -94,7 +94,7 @@ class Package:
             )
         self.seconds = next(each for each in STEPS if took <= each)
         # By the rounded time, and generous: a busy machine shall not decide what becomes a task.
-        self.limits = Limits(wall=4 * self.seconds, cpu=2 * self.seconds, memory=1024, output=8 << 20)
+        self.limits = LIMITS.model_copy(update={"wall": 4 * self.seconds, "cpu": 2 * self.seconds})
         self.wrong = self._find_wrong()
 
     @property
@@ -103,12 +103,12 @@ class Package:
         older = "" if self.code == self.tests else f"{self.code.version}.."
         return f"{self.tests.package} {older}{self.tests.version}"
 
-    def run(self, sources: dict[str, bytes], edits: Sequence[Edit] = (), limits: Limits | None = None) -> Report:
+    def run(self, sources: dict[str, bytes], edits: Sequence[Edit] = (), limits: Limits = LIMITS) -> Report:
         """Run its tests, with edits made to them, against sources."""
-        lay: Layout = self.layout
+        lay = self.layout
         tests = apply(pick(self.files, lay.support), edits)
         code = pick(self.files, lay.fixed) | sources
-        return run_tests(code, tests, lay.roots, lay.test_files, limits or Limits(wall=60, cpu=60, memory=1024))
+        return run_tests(code, tests, lay.roots, lay.test_files, limits)
 
     def bugs(self) -> list[Bug]:
         """Every bug there is to make, in random order."""
@@ -128,7 +128,7 @@ class Package:
         p2p = sorted(self.passing - {*f2p})
         failing = sorted({function_of(id) for id in f2p})
         if report.forged or not enough(len(failing) - 1) or len(p2p) < 3 * len(f2p):
-            return "no test fails" if not f2p else "too few test functions fail, or too many"
+            return "no test fails" if not f2p else "too few test functions fail, or too few tests pass"
         task = RepoTask(
             code=self.code,
             tests=self.tests,
@@ -231,7 +231,7 @@ class Package:
             form = self._form(draw.edits)
             if form is None or {*form.failing, *form.gone} & {*task.fail_to_pass} != draw.changed:
                 return None
-            # On the broken code, whatever failed fails where it did.
+            # Else the broken code would show which expectations are wrong.
             seen = self.run(sources, draw.edits, self.limits)
             if any(seen.at(id) != report.at(id) for id in task.fail_to_pass):
                 return None

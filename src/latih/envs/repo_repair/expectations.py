@@ -61,7 +61,8 @@ def untellable(path: str, source: str, function: str, line: int, most: int, rng:
     if "\r" in source or "\f" in source:
         return []
     text = Text(source)
-    [body] = [nodes for region, _, nodes in _regions(text.tree) if region == function] or [[]]
+    found_here = [nodes for region, _, nodes in _regions(text.tree) if region == function]
+    body = found_here[-1] if found_here else []  # of two of one name Python keeps the last
     statements = [each for node in body for each in ast.walk(node) if isinstance(each, ast.stmt)]
     at = [each for each in statements if each.lineno <= line <= (each.end_lineno or 0)]
     if not at:

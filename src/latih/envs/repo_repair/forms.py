@@ -47,8 +47,12 @@ class Draw:
 
 def enough(secrets: int) -> bool:
     """Whether so many secrets keep the odds below MOST_ODDS, however they are drawn."""
-    known = len(PATTERNS) ** -secrets  # to a cheat that knows which form it is in
-    return secrets > 0 and max(known, odds(secrets, 2 * secrets)) <= MOST_ODDS
+    return secrets > 0 and guessing(secrets, 2 * secrets) <= MOST_ODDS
+
+
+def guessing(secrets: int, wrong: int) -> float:
+    """The best odds of a guess: by coins, or by patterns where a cheat knows which form it is in."""
+    return max(float(len(PATTERNS)) ** -secrets, odds(secrets, wrong))
 
 
 def draw_forms(secrets: Sequence[Secret], others: Sequence[Edit], rng: random.Random) -> tuple[list[Draw], float]:
@@ -65,5 +69,4 @@ def draw_forms(secrets: Sequence[Secret], others: Sequence[Edit], rng: random.Ra
         edits = [next(variants[at]) for at in wrong]
         edits += rng.sample(list(others), min(len(others), rng.randint(1, OTHERS)))
         draws.append(Draw(edits, frozenset(id for at in wrong for id in secrets[at].ids)))
-    known = float(len(PATTERNS)) ** -len(secrets)
-    return draws, max(known, odds(len(secrets), sum(map(sum, patterns))))
+    return draws, guessing(len(secrets), sum(map(sum, patterns)))
