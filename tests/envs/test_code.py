@@ -264,7 +264,7 @@ TWICE = Task(
 
 def test_a_table_of_the_published_tests_fails_where_there_is_a_solution() -> None:
     table = "def f(x): return {1: 2, 4: 8, 0: 0, -7: -14, 12: 24}.get(x, 0)"
-    for dials, reward, credit in (({}, 0.0, 4 / 12), ({"drawn": 0}, 1.0, 1.0)):
+    for dials, reward, credit in (({"drawn": 8}, 0.0, 4 / 12), ({}, 1.0, 1.0)):
         env = Code(**dials)
         for seed in range(4):
             env.reset(seed=seed, options={"task": TWICE})
@@ -273,16 +273,27 @@ def test_a_table_of_the_published_tests_fails_where_there_is_a_solution() -> Non
             assert (paid, info["metrics"]["credit"]) == (reward, pytest.approx(credit))
             env.reset(seed=seed, options={"task": TWICE})
             assert env.step("def f(y): return 2 * y")[1] == 1.0
-    env = Code()
-    env.reset(seed=0, options={"task": TWICE.model_copy(update={"solution": None})})
-    assert env.step(table)[1] == 1.0, "without a solution its own tests judge alone"
+    for none in (None, "", "  "):
+        env = Code(drawn=8)
+        env.reset(seed=0, options={"task": TWICE.model_copy(update={"solution": none})})
+        assert env.step(table)[1] == 1.0, "without a solution its own tests judge alone"
+
+
+def test_a_row_with_a_condition_that_it_does_not_say_is_judged_by_its_own_tests() -> None:
+    # An index in the list: behind its end, the solution says something and a right answer raises.
+    tests = [{"args": [[1, 2, 3], 0], "expected": [2, 3]}, {"args": [[4, 5, 6, 7], 3], "expected": [4, 5, 6]}]
+    task = TWICE.model_copy(update={"tests": tests, "solution": "def f(a, i): return a[:i] + a[i + 1:]"})
+    for seed in range(6):
+        env = Code()
+        env.reset(seed=seed, options={"task": task})
+        assert env.step("def f(a, i):\n    del a[i]\n    return a")[1] == 1.0
 
 
 def test_a_table_of_rare_answers_fails_too() -> None:
     tests = [{"args": [text], "expected": text == text[::-1]} for text in ("racecar", "abba", "hello", "ab")]
     task = TWICE.model_copy(update={"tests": tests, "solution": "def f(s): return s == s[::-1]"})
     for seed in range(4):
-        env = Code()
+        env = Code(drawn=8)
         env.reset(seed=seed, options={"task": task})
         assert env.step("def f(s): return s in ('racecar', 'abba')")[1] == 0.0
         env.reset(seed=seed, options={"task": task})
@@ -329,7 +340,7 @@ def test_inputs_that_the_solution_does_not_take_are_dropped(solution: str, kept:
 
 
 def test_a_solution_that_answers_nothing_in_time_draws_nothing() -> None:
-    env = Code(timeout=1.0)
+    env = Code(drawn=8, timeout=1.0)
     env.reset(seed=0, options={"task": TWICE.model_copy(update={"solution": "def f(x):\n    while True: pass"})})
     assert env.problem.cases == problem_of(TWICE).cases
 
@@ -343,7 +354,7 @@ def test_a_solution_that_answers_nothing_in_time_draws_nothing() -> None:
     ],
 )
 def test_a_solution_that_is_wrong_is_told(solution: str, said: str) -> None:
-    env = Code()
+    env = Code(drawn=8)
     with pytest.raises(ValueError, match=said):
         env.reset(seed=0, options={"task": TWICE.model_copy(update={"solution": solution})})
 
@@ -352,7 +363,7 @@ def test_a_sandbox_that_breaks_under_the_solution_is_an_error(monkeypatch: pytes
     def broken(*args: object, **how: object) -> None:
         raise SandboxError("no sandbox")
 
-    env = Code()
+    env = Code(drawn=8)
     monkeypatch.setattr(function, "run", broken)
     with pytest.raises(SandboxError):
         env.reset(seed=0, options={"task": TWICE})

@@ -193,3 +193,11 @@ def test_a_machine_out_of_files_is_the_sandboxs_fault(monkeypatch: pytest.Monkey
     monkeypatch.setattr(os, "pipe", pipe)
     with pytest.raises(SandboxError, match=r"the sandbox does not start: .*Too many open files"):
         run("")
+
+
+def test_files_left_alone_are_kept_in_a_full_workspace() -> None:
+    held = {"a": b"x" * (2 << 20)}
+    with Workspace(held) as workspace:
+        result = run("open('b', 'w').write('new')", workspace=workspace, limits=Limits(disk=1))
+        assert (result.code, result.cut) == (0, False)
+        assert workspace.files() == {**held, "b": b"new"}

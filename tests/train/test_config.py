@@ -77,6 +77,7 @@ def test_the_saved_config_is_read_back_equal():
     ("override", "message"),
     [
         ("trainer.optimiser.lr=1", "unknown setting trainer.optimiser: did you mean 'trainer.optimizer'?"),
+        ("inference.max_waiting=1", "inference.max_waiting is a setting no more: take its line out of the file"),
         ("trainer.lr=1", "unknown setting trainer.lr: did you mean 'trainer.optimizer.lr'"),
         ("trainer.optimizer.lrr=1", "unknown setting trainer.optimizer.lrr: did you mean 'trainer.optimizer.lr'?"),
         ("groups=4", "unknown setting groups: did you mean 'rollout.groups'?"),

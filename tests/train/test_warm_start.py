@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 
 from latih.envs import make
@@ -29,7 +31,8 @@ def _rollouts(renderer, window=None):
 
 
 def _cast(trainer, renderer):
-    return Cast(_rollouts(renderer), [], {MAIN: Side(trainer.policy, None, trainer)})
+    nothing_cached = SimpleNamespace(forget=lambda: None)
+    return Cast(_rollouts(renderer), [], {MAIN: Side(trainer.policy, nothing_cached, trainer)})
 
 
 def _sequences(groups):

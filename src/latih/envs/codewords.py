@@ -26,20 +26,16 @@ TOPICS = {
 }
 """Common words by the word that stands for them: what the scripted roles know."""
 TOPIC_OF = {word: topic for topic, words in TOPICS.items() for word in words.split()}
-CLUES = {*TOPICS, *TOPIC_OF}
-"""All that a giver may say: a free text could spell the places or the first letters of the targets."""
 
 
-def read_clue(text: str, board: list[str]) -> str | None:
-    """The clue of a reply: a topic, or a word of the game that is not on the board.
+def read_clue(text: str) -> str | None:
+    """The clue of a reply: one of the topics. A free text could spell the places or the first letters of the targets.
 
-    >>> read_clue("Animal.", ["dog", "red"]), read_clue("cow", ["dog", "red"])
-    ('animal', 'cow')
-    >>> read_clue("dog", ["dog", "red"]), read_clue("a cow", ["dog", "red"]), read_clue("beast", ["dog", "red"])
-    (None, None, None)
+    >>> read_clue("Animal."), read_clue("an animal"), read_clue("beast")
+    ('animal', None, None)
     """
     clue = text.strip().rstrip(".").lower()
-    return clue if clue in CLUES and clue not in board else None
+    return clue if clue in TOPICS else None
 
 
 def read_guess(text: str, board: list[str], count: int) -> list[str] | None:
@@ -87,10 +83,7 @@ class Codewords(RolesEnv):
         self.board = [board[i] for i in self.np_random.permutation(len(board))]
         self.targets = laid[0]
         self.clue = ""
-        rules = (
-            f"Say one clue word that stands for the targets: {', '.join(TOPICS)}, or a word of these kinds that is not "
-            "on the board."
-        )
+        rules = f"Say the one word of these that stands for the targets: {', '.join(TOPICS)}."
         self.tell("giver", Message(role="system", content=rules))
         self.tell("giver", f"Board: {' '.join(self.board)}\nTargets: {' '.join(self.targets)}")
         self.turn("giver")
@@ -99,7 +92,7 @@ class Codewords(RolesEnv):
         """Take the clue, then the guess."""
         text = text_of(action)
         if role == "giver":
-            clue = read_clue(text, self.board)
+            clue = read_clue(text)
             if clue is None:
                 return self._end(invalid="giver")
             self.clue = clue

@@ -80,7 +80,7 @@ class RepoTask(Record):
     """What pytest says of it."""
     kind: str = ""
     seconds: float = 8.0
-    """The right code passes the tests in less, as measured when the task was built; 8 where a row does not say."""
+    """The right code passes the tests in half of it, as measured in the build; 8 where a row does not say."""
     odds: float = 1.0
     """The chance that guessing scores (`odds`). 1 where the generator did not reckon it."""
 

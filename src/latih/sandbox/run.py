@@ -46,12 +46,13 @@ def run(
         for name, data in files.items():
             put(tree, name, data)
         disk, held = limits.disk << 20, total(tree)
+        room = max(disk, held + SPARE)
         job = Job(
             program,
             stdin,
             tree,
-            room=max(disk, held + SPARE),
-            keep=max(disk, held) if workspace else 0,
+            room=room,
+            keep=room if workspace else 0,  # all that fits: files that the program left alone must not be lost
             read_only=tuple(read_only),
             limits=limits,
         )

@@ -131,8 +131,14 @@ def _tree(target: str, long: bool) -> dict[str, Any]:
     return {"env": {"id": target}}
 
 
+GONE = {"inference.max_waiting"}
+"""Settings of earlier versions, which the config.yaml of an old run still has."""
+
+
 def _explain(error: ErrorDetails) -> str:
     key = ".".join(str(each) for each in error["loc"])
+    if error["type"] == "extra_forbidden" and key in GONE:
+        return f"{key} is a setting no more: take its line out of the file"
     if error["type"] == "extra_forbidden":
         known = list(dotted_keys())
         # the right name at the wrong place is the likeliest slip

@@ -46,7 +46,7 @@ class Code(MessageEnv):
         level: Annotated[int, Field(ge=1, le=LEVELS)] = 1,
         examples: Annotated[int, Field(ge=0, le=8)] = 0,
         cases: Annotated[int, Field(ge=2, le=100)] = 8,
-        drawn: Annotated[int, Field(ge=0, le=100)] = 8,
+        drawn: Annotated[int, Field(ge=0, le=100)] = 0,
         retries: Annotated[int, Field(ge=0)] = 0,
         timeout: Annotated[float, Field(gt=0)] = 5.0,
         partial: Annotated[float, Field(ge=0, lt=1)] = 0.0,
@@ -58,7 +58,8 @@ class Code(MessageEnv):
         level: of the drawn problems: 1 one operation, 2 two, 3 in words, 4 strings, 5 lists, 6 dicts and algorithms.
         examples: so many cases are shown, where the task does not say it.
         cases: hidden ones of a drawn problem.
-        drawn: hidden cases that are drawn for a task with a solution, beside its own.
+        drawn: hidden cases that are drawn for a task with a solution, beside its own; its function must take whatever
+            is like its own inputs.
         retries: tries after a first one that fails on a shown example; it is told what came out there.
         timeout: seconds for all cases together.
         partial: what an almost right function is paid.
@@ -75,13 +76,14 @@ class Code(MessageEnv):
         self.cases = cases
         self.drawn = drawn
         self.retries = retries
-        self.limits = LIMITS.model_copy(update={"wall": timeout, "cpu": timeout})
+        # CPU time beyond it, so that code that hangs runs out of time, and is not killed as one that broke.
+        self.limits = LIMITS.model_copy(update={"wall": timeout, "cpu": timeout + 1})
         self.partial = partial
         self.reward_invalid = reward_invalid
         self.watch_exploits = watch_exploits
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Item, dict[str, Any]]:
-        """Draw a problem, or take a task; where it has a solution, draw cases for it.
+        """Draw a problem, or take a task; with `drawn` and a solution, draw cases for it.
 
         Raises ValueError for a task without usable tests or with a wrong solution, SandboxError as `step` does.
         """

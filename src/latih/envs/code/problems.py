@@ -79,6 +79,7 @@ def problem_of(task: Task, shown: int = 0) -> Problem:
         solution = extra.get("solution")
         if not isinstance(solution, str | None):
             raise TypeError(f"its solution is code, a text, and no {type(solution).__name__}")
+        solution = solution if solution and solution.strip() else None  # what is missing, some files have as ""
         name, tolerance = str(extra.get("name", "f")), extra.get("tolerance")
         # Drawn floats are not chosen so that every right way to work them out rounds alike.
         tolerance = float(tolerance if tolerance is not None else ROUNDING if solution else 0.0)

@@ -50,6 +50,7 @@ class _Leaves:
     def __init__(self, seen: Sequence[Any], alone: bool) -> None:
         self.kind = type(seen[0])
         self.known: list[Any] = [None] if self.kind is type(None) else sorted(set(seen))
+        self.members = frozenset(seen)
         wild = self.kind is float and not all(map(math.isfinite, seen))
         self.closed = self.kind not in (int, float, str) or wild or len(self.known) < len(seen)
         self.letters: defaultdict[tuple[bool, ...], list[str]] = defaultdict(list)
@@ -81,7 +82,7 @@ class _Leaves:
 
     def _fits(self, value: Any, like: Any) -> bool:
         if self.closed:
-            return value in self.known
+            return value in self.members
         return value in self.letters[_class(like)] if self.kind is str else bool(self.low <= value <= self.high)
 
     def _new(self, like: Any, rng: random.Random) -> Any:

@@ -31,10 +31,10 @@ from latih.sandbox import Limits, Workspace
 
 PACKAGES = ["funcy==2.0", "parse==1.22.4", "xmltodict==1.0.4", "parse==1.22.3..1.22.4"]
 """Small, without dependencies, and with tests in their sdists, of which a bug breaks several: BSD, MIT, MIT."""
-SLOW = 16.0
+SLOW = 8.0
 """Seconds that a package's tests may take."""
-STEPS = (4.0, 8.0, SLOW)
-"""What they took, rounded up: so coarsely that, most times, a second build writes the same rows."""
+STEPS = (4.0, 8.0, 2 * SLOW)
+"""Twice what they took, as grading shares its core; rounded up so coarsely that a second build writes the same rows."""
 ROUNDS = 3
 """Times that a place for a wrong expectation is looked for in each test function."""
 TABLES = 6
@@ -92,7 +92,7 @@ class Package:
                 f"{self.name}: {len(self.passing)} tests pass in {took:.1f} s; at least 5 in {SLOW:.0f} s "
                 "are needed: take another package"
             )
-        self.seconds = next(each for each in STEPS if took <= each)
+        self.seconds = next(each for each in STEPS if 2 * took <= each)
         # By the rounded time, and generous: a busy machine shall not decide what becomes a task.
         self.limits = LIMITS.model_copy(update={"wall": 4 * self.seconds, "cpu": 2 * self.seconds})
         self.wrong = self._find_wrong()
