@@ -4,7 +4,7 @@ from pathlib import Path
 from rich.console import Console
 
 from latih.cli.plot import plot_run
-from latih.cli.report import evaluations, markdown, rows, show, table, write_report
+from latih.cli.report import evaluations, heads, markdown, rows, show, table, write_report
 from latih.core import Message, SamplingParams, StopReason, Trajectory
 from latih.evaluation import EvalResult, estimate
 from latih.harnesses import HarnessSettings
@@ -85,6 +85,11 @@ def test_nothing_to_draw_or_tell(tmp_path: Path) -> None:
     run = Run.create(RunSettings(folder=str(tmp_path), name="r"), {})
     assert plot_run([], [], tmp_path / "p.png") is None
     assert markdown(run, [], None).startswith("# r\n")
+
+
+def test_a_run_that_was_lengthened_has_its_ends_told_apart() -> None:
+    again = RESULTS[1].model_copy(update={"policy_version": 7})
+    assert heads([*RESULTS, again]) == ["before", "after RL, version 0", "after RL, version 7"]
 
 
 def test_the_screen_gets_table_games_and_folder(tmp_path: Path) -> None:

@@ -352,7 +352,8 @@ def test_tasks_are_built_into_a_file_that_trains(
     out = shop / "tasks.parquet"
     words = ["tasks", "build", "repo_repair", "--out", str(out), "--packages", "shop==1.0", "--count", "1"]
     assert main([*words, "seed=0"]) == 0
-    assert f"1 tasks in {out}: latih train repo_repair data.train={out} data.eval=" in capsys.readouterr().out
+    told = f"1 task in {out}: with another file to measure on, latih train repo_repair data.train={out} data.eval="
+    assert told in capsys.readouterr().out
     [made] = read_rows(DataSettings(), str(out), RepoRepair())
     assert [made] == list(build_tasks(1, ["shop==1.0"], seed=0)), "the same under a seed, and whole in Parquet"
     assert play(RepoRepair(), "expert", 0, made).reward == 1.0

@@ -289,7 +289,7 @@ def test_a_hub_id_without_its_client_names_the_extra(monkeypatch):
     refused("HuggingFaceTB/SmolLM2-135M-Instruct", r"pip install -c constraints\.txt '\.\[hub\]' in latih's clone")
 
 
-def test_a_hub_id(model, monkeypatch):
+def test_a_hub_id(model, monkeypatch, tmp_path):
     hub = pytest.importorskip("huggingface_hub")
     asked = {}
 
@@ -306,6 +306,10 @@ def test_a_hub_id(model, monkeypatch):
 
     monkeypatch.setattr(hub, "snapshot_download", fail)
     refused("some/model", "no folder 'some/model', and the Hugging Face Hub does not give it: no route$")
+    runs = tmp_path / "runs"
+    (runs / "kill").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    refused("runs/kilt", "no folder 'runs/kilt': did you mean 'runs/kill'")
 
 
 TEXTS = ["hello", " the", "\n", "\n\n", " ", "  ", "\t", ".", "é", "日本語", "🙂", "don't", "I'LL", "<|im_start|>"]

@@ -121,6 +121,13 @@ def test_wrong_targets(target, long, message):
     assert "\n" not in str(caught.value)
 
 
+def test_the_name_of_a_file_alone_says_how_its_class_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").touch()
+    with pytest.raises(ConfigError, match=r"^mine\.py is a file: say which class of it, as in mine\.py:MyEnv$"):
+        resolve("mine")
+
+
 def test_broken_yaml_files(tmp_path):
     path = tmp_path / "broken.yaml"
     path.write_text("env: [1")

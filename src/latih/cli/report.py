@@ -67,11 +67,20 @@ def table(results: Sequence[EvalResult]) -> Table:
         title_justify="left",
     )
     made.add_column("", no_wrap=True)
-    for result in results:
-        made.add_column(result.label, justify="right", no_wrap=True)
+    for head in heads(results):
+        made.add_column(head, justify="right", no_wrap=True)
     for row in rows(results):
         made.add_row(*row)
     return made
+
+
+def heads(results: Sequence[EvalResult]) -> list[str]:
+    """What was measured, with the version of the policy where a run that was lengthened has it twice."""
+    labels = [result.label for result in results]
+    return [
+        f"{result.label}, version {result.policy_version}" if labels.count(result.label) > 1 else result.label
+        for result in results
+    ]
 
 
 def played(result: EvalResult) -> str:
@@ -124,7 +133,7 @@ def markdown(run: Run, results: Sequence[EvalResult], picture: Path | None, dama
             f"`{last.conditions['env']}`, {last.episodes} held-out episodes (seed {last.seed}), {played(last)}, "
             f"at most {last.max_turns} turns. Brackets hold 95 % intervals: Wilson's for rates, Student's t for means.",
             "",
-            "| | " + " | ".join(result.label for result in results) + " |",
+            "| | " + " | ".join(heads(results)) + " |",
             "|---" * (len(results) + 1) + "|",
             *("| " + " | ".join(row) + " |" for row in rows(results)),
             "",

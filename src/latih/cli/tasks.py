@@ -45,7 +45,8 @@ def build_command(env: str, out: str, count: int, packages: Sequence[str], overr
             write_tasks(out, tasks)
     if not tasks:
         raise LatihError("no task came out: name other packages, or another seed=")
-    print(f"{len(tasks)} tasks in {out}: latih train {env} data.train={out} data.eval=HELD_OUT")
+    made = f"{len(tasks)} task{'s' * (len(tasks) > 1)} in {out}"
+    print(f"{made}: with another file to measure on, latih train {env} data.train={out} data.eval=OTHER")
     return 0
 
 

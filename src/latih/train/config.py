@@ -126,6 +126,8 @@ def _tree(target: str, long: bool) -> dict[str, Any]:
         try:
             find(target)  # what a user's own code registered
         except ConfigError:
+            if Path(f"{target}.py").exists():
+                raise ConfigError(f"{target}.py is a file: say which class of it, as in {target}.py:MyEnv") from None
             known = {*recipes(), *builtin_names()}
             raise ConfigError(f"unknown recipe or environment {target!r}: {nearest(target, known)}") from None
     return {"env": {"id": target}}
