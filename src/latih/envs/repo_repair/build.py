@@ -263,7 +263,9 @@ class Package:
 def build_tasks(
     count: int, packages: Sequence[str] = PACKAGES, seed: int = 0, bugs: int = 1, progress: Progress = lambda line: None
 ) -> Iterator[Task]:
-    """Tasks as they are found, `count` of them or fewer, evenly from all packages; each of `bugs` bugs at once.
+    """Tasks as they are found, `count` of them or fewer; each of `bugs` bugs at once.
+
+    A candidate of each package is tried in turn, so one whose bugs seldom make tasks does not hold the others up.
 
     A package is `name`, `name==version`, or `name==older..newer` for one task from two releases. Raises LatihError for
     one that the index does not have; one whose tests are no use here is passed over, and `progress` told.
@@ -273,16 +275,17 @@ def build_tasks(
         sources = deque(_tasks(each, seed, bugs, progress, pool) for each in dict.fromkeys(packages))
         made = 0
         while sources and made < count:
-            task = next(source := sources.popleft(), None)
-            if task is not None:
-                made += 1
-                progress(f"{made}/{count} {task.id}")
-                yield task
+            source = sources.popleft()
+            for task in itertools.islice(source, 1):  # nothing where it has come to its end
                 sources.append(source)
+                if task is not None:
+                    made += 1
+                    progress(f"{made}/{count} {task.id}")
+                    yield task
 
 
-def _tasks(wanted: str, seed: int, bugs: int, progress: Progress, pool: ThreadPoolExecutor) -> Iterator[Task]:
-    """The tasks of one package, in the order of their candidates, whichever is done first."""
+def _tasks(wanted: str, seed: int, bugs: int, progress: Progress, pool: ThreadPoolExecutor) -> Iterator[Task | None]:
+    """For each candidate of a package its task, or None where it makes none; in order, whichever is done first."""
     name, _, version = wanted.partition("==")
     _check_out_of_sight(name)
     older, _, newer = version.rpartition("..")
@@ -306,8 +309,10 @@ def _tasks(wanted: str, seed: int, bugs: int, progress: Progress, pool: ThreadPo
         task = future.result()
         if isinstance(task, RepoTask):
             yield Task(id=f"{name}-{older or tests.version}-{key}", repo=task.model_dump())
-        elif older:
+            continue
+        if older:
             progress(f"{package.name}: {task}")
+        yield None
 
 
 def _check_out_of_sight(name: str) -> None:
