@@ -38,12 +38,15 @@ def episodes_in_other_processes(name: str, seeds: int = 10, **dials: object) -> 
         games = [play(env, policy, seed) for seed in range({seeds}) for policy in env.policies]
         print(json.dumps([[each.model_dump() for each in game.messages] + [game.reward] for game in games]))
     """
-    command = [sys.executable, "-c", textwrap.dedent(code)]
-    paths = f"{ROOT / 'src'}:{ROOT}"
+    return printed_in_other_processes(textwrap.dedent(code))
+
+
+def printed_in_other_processes(code: str) -> set[str]:
+    """What code prints in processes with different hash seeds: one text, if it is the same."""
     return {
         subprocess.run(
-            command,
-            env={"PYTHONPATH": paths, "PYTHONHASHSEED": seed},
+            [sys.executable, "-c", code],
+            env={"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PYTHONHASHSEED": seed},
             check=True,
             capture_output=True,
             text=True,

@@ -1,7 +1,5 @@
 import itertools
 import random
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -18,6 +16,7 @@ from latih.envs import make
 from latih.envs.codewords import TOPIC_OF, TOPICS, read_clue, read_guess
 from latih.envs.roles import RolesEnv
 from latih.rollout import read_rows
+from tests.envs.playing import printed_in_other_processes
 from tests.soak import examples
 
 NAMES = ["tic_tac_toe_duel", "codewords"]
@@ -164,15 +163,7 @@ def test_the_same_seed_is_the_same_game_in_every_process(name):
         "from tests.envs.test_roles import play; from latih.envs import make;"
         f"print([play(make({name!r}), 'random', seed) for seed in range(3)])"
     )
-    runs = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={"PYTHONPATH": "src:.", "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
+    runs = printed_in_other_processes(code)
     assert len(runs) == 1
     assert len(runs.pop()) > 100
 

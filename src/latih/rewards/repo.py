@@ -160,8 +160,7 @@ def odds(right: int, wrong: int) -> float:
 
 def grading_limits(task: RepoTask) -> Limits:
     """What all forms of a task may take together. What one of them leaves, the next may take."""
-    seconds = SPARE * len(task.forms) * task.seconds
-    return LIMITS.model_copy(update={"wall": seconds, "cpu": seconds})
+    return LIMITS.within(SPARE * len(task.forms) * task.seconds)
 
 
 def grade(
@@ -198,7 +197,7 @@ def grade(
                 apply(pick(origin, task.support), form.edits),
                 task.roots,
                 task.test_files,
-                limits.model_copy(update={"wall": left, "cpu": min(left, limits.cpu)}),
+                limits.within(left, min(left, limits.cpu)),
             )
             left -= report.seconds
         changed = {*form.failing, *form.gone}

@@ -27,6 +27,10 @@ class Limits(Record):
     open_files: int = Field(256, ge=16)
     """File descriptors of one process."""
 
+    def within(self, wall: float, cpu: float | None = None) -> "Limits":
+        """The same but for the time: seconds from start to end, and as many of CPU time unless `cpu` says others."""
+        return self.model_copy(update={"wall": wall, "cpu": wall if cpu is None else cpu})
+
 
 @dataclass(frozen=True)
 class Result:

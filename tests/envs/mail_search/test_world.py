@@ -1,7 +1,5 @@
 import hashlib
 import re
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -12,6 +10,7 @@ from hypothesis import strategies as st
 from latih.envs.mail_search.phrases import CHANGE, FACT, ORDER
 from latih.envs.mail_search.questions import KINDS, Mail
 from latih.envs.mail_search.world import MAX_MAILS, ROUND, mailbox
+from tests.envs.playing import printed_in_other_processes
 from tests.soak import examples
 
 ROOT = Path(__file__).parents[3]
@@ -139,16 +138,7 @@ def test_the_largest_mailbox_has_names_enough() -> None:
 
 def test_mailboxes_are_the_same_in_every_process_and_differ_by_seed() -> None:
     code = "from latih.envs.mail_search.world import mailbox; print([mailbox(seed, 100) for seed in (0, 1, 2)])"
-    runs = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={"PYTHONPATH": f"{ROOT / 'src'}", "PYTHONHASHSEED": seed},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        for seed in ("0", "1", "random")
-    }
+    runs = printed_in_other_processes(code)
     # Sets print in an order of their own, and those here hold small integers: the same everywhere.
     assert len(runs) == 1
     assert mailbox(0, 100) == mailbox(0, 100)

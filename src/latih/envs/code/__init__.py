@@ -77,7 +77,7 @@ class Code(MessageEnv):
         self.drawn = drawn
         self.retries = retries
         # CPU time beyond it, so that code that hangs runs out of time, and is not killed as one that broke.
-        self.limits = LIMITS.model_copy(update={"wall": timeout, "cpu": timeout + 1})
+        self.limits = LIMITS.within(timeout, timeout + 1)
         self.partial = partial
         self.reward_invalid = reward_invalid
         self.watch_exploits = watch_exploits

@@ -184,8 +184,7 @@ class RepoRepair(MessageEnv):
                 f"the commands of one message may take {RUN_SECONDS:g} s together, which are used up: "
                 "run this one in your next message"
             )
-        limits = LIMITS.model_copy(update={"wall": self.left, "cpu": self.left})
-        result = command(self._place, self.repo.roots, cmd, limits)
+        result = command(self._place, self.repo.roots, cmd, LIMITS.within(self.left))
         self.left -= result.seconds
         told = result.stdout.decode(errors="replace")
         return f"{told}\n[{'timed out' if result.timed_out else f'exit code {result.code}'}]".strip()
@@ -242,7 +241,7 @@ class RepoRepair(MessageEnv):
     def _naive(self) -> dict[str, bool]:
         """What pytest says in the policy's own folder, once our verdict stands: nothing it sees is of use any more."""
         tests = pick(read_sdist(self.repo.tests), self.repo.support)
-        limits = LIMITS.model_copy(update={"wall": self.repo.seconds, "cpu": self.repo.seconds})
+        limits = LIMITS.within(self.repo.seconds)
         return run_in_place(self._place, tests, limits, self.repo.roots, self.repo.test_files)
 
     def _plan(self) -> list[Message]:

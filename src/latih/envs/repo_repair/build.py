@@ -94,7 +94,7 @@ class Package:
             )
         self.seconds = next(each for each in STEPS if 2 * took <= each)
         # By the rounded time, and generous: a busy machine shall not decide what becomes a task.
-        self.limits = LIMITS.model_copy(update={"wall": 4 * self.seconds, "cpu": 2 * self.seconds})
+        self.limits = LIMITS.within(4 * self.seconds, 2 * self.seconds)
         self.wrong = self._find_wrong()
 
     @property
