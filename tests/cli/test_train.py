@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from latih.cli.main import main
+from latih.cli.screen import Screen
 from latih.cli.settings import eval_config
 from latih.data import read_trajectories
 from latih.evaluation import find_source
@@ -315,13 +316,42 @@ def test_ctrl_c_says_how_to_resume_and_leaves_nothing(
     child.send_signal(sign)
     _, err = child.communicate(timeout=30)
     assert child.returncode == 130
-    assert err == f"latih: interrupted; go on with `latih train --resume r run.folder={tmp_path / 'runs'}`\n"
+    assert err.startswith("latih: interrupted; go on ")
+    assert err.endswith(f" with `latih train --resume r run.folder={tmp_path / 'runs'}`\n")
     with pytest.raises(ProcessLookupError):
         os.killpg(child.pid, 0)  # nobody of its session is left
     run = Run.open("r", tmp_path / "runs")
     last = run.checkpoints().steps()[-1]
     assert main(["train", "--resume", "r", f"run.folder={tmp_path / 'runs'}", f"trainer.steps={last + 1}"]) == 0
     assert run.checkpoints().steps()[-1] == last + 1
+
+
+@pytest.mark.parametrize(
+    ("event", "every", "told"),
+    [
+        ("evaluation before training", 1, "interrupted before anything was saved; begin again with "),
+        ("step 1: playing", 1, "interrupted; go on with "),
+        ("step 2: playing", 5, "interrupted; go on behind step 0, the last that was saved, with "),
+    ],
+)
+def test_ctrl_c_says_what_is_lost(
+    quick: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    event: str,
+    every: int,
+    told: str,
+) -> None:
+    progress = Screen.progress
+
+    def interrupting(screen: Screen, name: str, total: int) -> object:
+        if name == event:
+            raise KeyboardInterrupt
+        return progress(screen, name, total)
+
+    monkeypatch.setattr(Screen, "progress", interrupting)
+    assert main(["train", "tic_tac_toe", *quick, f"trainer.checkpoint.every={every}"]) == 130
+    assert f"latih: {told}`latih train --resume r " in capsys.readouterr().err
 
 
 @pytest.mark.slow

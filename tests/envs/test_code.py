@@ -149,6 +149,7 @@ def test_exploits_are_watched() -> None:
 
 @pytest.mark.parametrize("level", range(1, LEVELS + 1))
 def test_drawn_problems_are_sound(level: int) -> None:
+    assert len(draw(level, random.Random(0), hidden=100).cases) > 95
     for seed in range(100):
         problem = draw(level, random.Random(seed), shown=2, hidden=8)
         assert problem == draw(level, random.Random(seed), shown=2, hidden=8)

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from latih.core import ConfigError
-from latih.train.config import Config, dotted_keys, recipes, resolve, validate
+from latih.train.config import ABSENT, ELSEWHERE, Config, dotted_keys, recipes, resolve, validate
 from latih.train.overrides import override
 
 PARITY = f"{Path(__file__).with_name('parity_env.py')}:Parity"
@@ -77,7 +77,10 @@ def test_the_saved_config_is_read_back_equal():
     ("override", "message"),
     [
         ("trainer.optimiser.lr=1", "unknown setting trainer.optimiser: did you mean 'trainer.optimizer'?"),
-        ("inference.max_waiting=1", "inference.max_waiting is a setting no more: take its line out of the file"),
+        ("inference.max_waiting=1", "unknown setting inference.max_waiting: it is a setting no more: take its"),
+        ("trainer.beta=0.1", "unknown setting trainer.beta: there is no reference model"),
+        ("num_generations=8", "unknown setting num_generations: it is 'rollout.group_size' here"),
+        ("trainer.learning_rate=1", "unknown setting trainer.learning_rate: it is 'trainer.optimizer.lr' here"),
         ("trainer.lr=1", "unknown setting trainer.lr: did you mean 'trainer.optimizer.lr'"),
         ("trainer.optimizer.lrr=1", "unknown setting trainer.optimizer.lrr: did you mean 'trainer.optimizer.lr'?"),
         ("groups=4", "unknown setting groups: did you mean 'rollout.groups'?"),
@@ -174,3 +177,9 @@ def test_a_plugin_registers_what_the_settings_name(tmp_path):
 def test_dotted_keys_reach_optional_sections():
     keys = set(dotted_keys())
     assert {"seed", "trainer.optimizer.lr", "trainer.warm_start.games", "trainer.policy.lora.rank"} <= keys
+
+
+def test_what_others_call_a_setting_is_one_of_ours():
+    known = set(dotted_keys())
+    assert set(ELSEWHERE.values()) <= known
+    assert not {*ELSEWHERE, *ABSENT} & {key.rpartition(".")[2] for key in known}

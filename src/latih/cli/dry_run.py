@@ -8,7 +8,7 @@ from rich.text import Text
 
 from latih.cli.machine import describe
 from latih.cli.preflight import preflight
-from latih.cli.screen import Screen
+from latih.cli.screen import Screen, stdout
 from latih.cli.settings import resumed_config, runs_folder
 from latih.runs import Run
 from latih.train.config import resolve
@@ -25,7 +25,7 @@ def dry_run(target: str | None, overrides: Sequence[str], *, resume: str | None,
         check_resume(config, run)
     with Screen() as screen:
         found = preflight(config, screen)
-    console = Console(highlight=False)
+    console = stdout()
     _heading(console, "config")
     _text(console, yaml.safe_dump(config.as_dict(), sort_keys=False, allow_unicode=True).rstrip())
     _heading(console, "machine")

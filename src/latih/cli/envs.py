@@ -1,8 +1,8 @@
 """`latih envs`: what there is to train on."""
 
-from rich.console import Console
 from rich.table import Table
 
+from latih.cli.screen import stdout
 from latih.envs.registry import describe
 
 
@@ -13,7 +13,7 @@ def list_envs() -> int:
         table.add_column(column, overflow="fold")
     for env in describe():
         table.add_row(env.name, env.summary, ", ".join(env.dials))
-    console = Console(highlight=False)
+    console = stdout()
     console.print(table)
     console.print(
         "\nA name works in `latih train NAME` and `latih eval … NAME`; so does my_env.py:MyEnv.", markup=False

@@ -1,6 +1,7 @@
 """The screen: what a run in progress looks like on a terminal, and as plain lines anywhere else."""
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 
@@ -14,6 +15,16 @@ HEADER_EVERY = 20
 """Rows after which the table's header is shown again."""
 PLAIN_EVERY = 15.0
 """Seconds between two plain lines about the same part."""
+PIPED = 1000
+"""Columns of what is no terminal."""
+
+
+def stdout() -> Console:
+    """Standard output, where a terminal folds a table to its width; a file or a pipe gets whole lines."""
+    made = Console(highlight=False)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = PIPED
+    return made
 
 
 def printable(text: str) -> str:
@@ -77,7 +88,7 @@ class Screen:
     """A watcher of a run (`latih.tracking.Events`). Use it as a context, so that the terminal is left clean."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(highlight=False)
+        self.console = console or stdout()
         self._rows = 0
         self._labels: list[str] = []
         self._widths: list[int] = []

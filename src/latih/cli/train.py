@@ -32,7 +32,7 @@ def train_command(target: str | None, overrides: Sequence[str], *, resume: str |
         try:
             train(config, run, screen, resume=resume is not None, tasks=tasks)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"interrupted; go on with `{resume_command(run)}`") from None
+            raise KeyboardInterrupt(_interrupted(run)) from None
         results = write_report(run, screen.warn)
     show(results, screen.console, run.folder)
     return 0
@@ -42,6 +42,16 @@ def resume_command(run: Run) -> str:
     """The command that goes on with a run."""
     folder = "" if str(run.folder.parent) == "runs" else f" run.folder={run.folder.parent}"
     return f"latih train --resume {run.name}{folder}"
+
+
+def _interrupted(run: Run) -> str:
+    """How to go on, and where that will be: what came after the last checkpoint has to be made again."""
+    saved = run.checkpoints().steps()
+    made = max((int(row["step"]) for row in run.metrics()), default=0)
+    if not saved:
+        return f"interrupted before anything was saved; begin again with `{resume_command(run)}`"
+    behind = f" behind step {saved[-1]}, the last that was saved," if made > saved[-1] else ""
+    return f"interrupted; go on{behind} with `{resume_command(run)}`"
 
 
 def _checked(config: Config, screen: Screen) -> TaskSets:

@@ -80,9 +80,11 @@ def _accepted(parameters: Iterable[str]) -> str:
 
 
 def _load_file(path: Path) -> ModuleType:
-    path = path.expanduser().resolve()
+    path = path.expanduser()
+    start = "" if path.is_absolute() else " (a relative path starts at the folder where the command runs)"
+    path = path.resolve()
     if not path.is_file():
-        raise ConfigError(f"no such file: {path}")
+        raise ConfigError(f"no such file: {path}{start}")
     # One module per path: a file that is named twice in a process registers what it holds once.
     name = f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     with _loading:

@@ -23,7 +23,7 @@ class StopReason(StrEnum):
     TRUNCATED = "truncated"
     """The environment cut the episode short."""
     TURNS = "turns"
-    """The harness's bound on turns was reached."""
+    """`rollout.max_turns` steps of the env are over."""
     ERROR = "error"
     """A fault that is not the policy's; see the trajectory's `error`."""
 

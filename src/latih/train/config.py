@@ -133,18 +133,66 @@ def _tree(target: str, long: bool) -> dict[str, Any]:
     return {"env": {"id": target}}
 
 
-GONE = {"inference.max_waiting"}
-"""Settings of earlier versions, which the config.yaml of an old run still has."""
+_NO_REFERENCE = "there is no reference model, and no penalty on the distance to one: leave it out"
+ABSENT = {
+    "max_waiting": "it is a setting no more: take its line out of the file",
+    "beta": _NO_REFERENCE,
+    "kl_coef": _NO_REFERENCE,
+    "kl_loss_coef": _NO_REFERENCE,
+    "use_kl_loss": _NO_REFERENCE,
+    "kl_penalty_coef": _NO_REFERENCE,
+}
+"""Why there is no such setting, by its last part: those that an earlier version had, or that others have."""
+ELSEWHERE = {
+    "num_generations": "rollout.group_size",
+    "n_samples_per_prompt": "rollout.group_size",
+    "groups_per_step": "rollout.groups",
+    "train_batch_size": "rollout.groups",
+    "max_completion_length": "rollout.sampling.max_tokens",
+    "max_generate_length": "rollout.sampling.max_tokens",
+    "max_prompt_length": "inference.context_length",
+    "learning_rate": "trainer.optimizer.lr",
+    "max_steps": "trainer.steps",
+    "num_iterations": "trainer.minibatches",
+    "per_device_train_batch_size": "trainer.micro_batch_tokens",
+    "micro_train_batch_size_per_gpu": "trainer.micro_batch_tokens",
+    "advantage_estimator": "trainer.algorithm.advantage",
+    "loss_type": "trainer.algorithm.aggregation",
+    "loss_reduction": "trainer.algorithm.aggregation",
+    "policy_loss_type": "trainer.algorithm.surrogate",
+    "importance_sampling_level": "trainer.algorithm.ratio",
+    "epsilon": "trainer.algorithm.clip_low",
+    "eps_clip_low": "trainer.algorithm.clip_low",
+    "epsilon_high": "trainer.algorithm.clip_high",
+    "eps_clip_high": "trainer.algorithm.clip_high",
+    "entropy_coef": "trainer.algorithm.entropy_bonus",
+    "mask_truncated_completions": "trainer.algorithm.overlong",
+    "lora_alpha": "trainer.policy.lora.alpha",
+    "model_name": "trainer.policy.model.path",
+    "model_name_or_path": "trainer.policy.model.path",
+    "report_to": "tracking.loggers",
+    "project_name": "tracking.project",
+    "run_name": "run.name",
+    "output_dir": "run.folder",
+    "save_steps": "trainer.checkpoint.every",
+    "ckpt_interval": "trainer.checkpoint.every",
+    "eval_steps": "evaluation.every",
+    "eval_interval": "evaluation.every",
+}
+"""What TRL, SkyRL and ART call a setting, by its last part: those of them that no likeness of words would find."""
 
 
 def _explain(error: ErrorDetails) -> str:
     key = ".".join(str(each) for each in error["loc"])
-    if error["type"] == "extra_forbidden" and key in GONE:
-        return f"{key} is a setting no more: take its line out of the file"
     if error["type"] == "extra_forbidden":
+        last = str(error["loc"][-1])
+        if last in ABSENT:
+            return f"unknown setting {key}: {ABSENT[last]}"
+        if last in ELSEWHERE:
+            return f"unknown setting {key}: it is {ELSEWHERE[last]!r} here"
         known = list(dotted_keys())
         # the right name at the wrong place is the likeliest slip
-        same = [each for each in known if each.rpartition(".")[2] == error["loc"][-1]]
+        same = [each for each in known if each.rpartition(".")[2] == last]
         inside = {each for each in known if each.rpartition(".")[0] == key.rpartition(".")[0]}
         near = difflib.get_close_matches(key, inside, n=1, cutoff=0.8)
         return f"unknown setting {key}: {nearest(key, near or same or known)}"

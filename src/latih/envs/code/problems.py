@@ -18,7 +18,7 @@ from latih.sandbox import Limits
 
 LEVELS = max(families)
 TRIES = 50
-"""Draws of a call that is new, before fewer cases have to do."""
+"""Draws of calls that are new, five for each case at least, before fewer cases have to do."""
 ROUNDING = 1e-9
 """The tolerance of a task that has a solution, where it does not say."""
 
@@ -132,7 +132,7 @@ def _cases(sketch: Sketch, rng: random.Random, shown: int, hidden: int) -> list[
     space: dict[str, Any] = {}
     exec(sketch.solution, space)
     drawn: list[tuple[Any, ...]] = []
-    for _ in range(TRIES):
+    for _ in range(max(TRIES, 5 * (shown + hidden))):
         args = sketch.draw(rng)
         if args not in drawn and args not in sketch.edges:
             drawn.append(args)
