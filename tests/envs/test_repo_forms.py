@@ -63,7 +63,7 @@ def test_a():
 
 class TestB:
     def test_b(self):
-        got = g("x")
+        got = g("no one can say yes for long")
         assert 5 == 5
         assert got["a"] == "yes"
         assert f(3) is True
@@ -93,9 +93,59 @@ def places(function: str, text: str) -> set[str]:
 
 def test_what_broken_code_cannot_tell_stands_where_it_fails() -> None:
     assert places("test_a", "f(2)") == {"20"}
-    assert places("TestB::test_b", "got = g") == {'"yes"', '"long"'}, "where it is assigned, what looks at it"
-    assert places("TestB::test_b", "got == [") == {'"long"'}
+    assert places("TestB::test_b", "got = g") == {"yes", "long"}, "where it is assigned, what looks at it"
+    assert places("TestB::test_b", "got == [") == {"long"}
     assert places("test_c", "f(1) == True") == set(), "of a truth value there is one wrong one"
     assert places("test_c", "f(len") == set()
     assert places("absent", "f(2)") == set()
     assert untellable("t.py", MODULE, "test_a", 0, 3, random.Random(0)) == []
+
+
+TABLE = """from shop import f
+
+
+def test_swap():
+    assert f("<a>xyz</a>") == {"a": "xyz"}
+
+
+def test_set():
+    assert f("ab cd") == {"ab", "cd"}
+
+
+def test_day():
+    assert f("12/31") == date(2031, 12, 31)
+
+
+def test_lone():
+    assert f(0) == "word"
+"""
+
+
+def wrong(function: str, module: str = TABLE) -> set[str]:
+    """What the failing statement of a test may expect instead: what follows the two equals signs."""
+    line = next(n for n, text in enumerate(module.splitlines(), 1) if text.startswith(f"def {function}")) + 1
+    found = set()
+    for seed in range(100):
+        for each in untellable("t.py", module, function, line, 1, random.Random(seed)):
+            changed = module[: each.start] + each.new + module[each.start + len(each.old) :]
+            found.add(changed.splitlines()[line - 1].partition(" == ")[2])
+    return found
+
+
+def test_wrong_expectations_are_as_familiar_as_the_right_one() -> None:
+    # Its words stand in the test besides; so do those of each other, and none is left that stands nowhere else.
+    assert wrong("test_swap") == {'{"xyz": "a"}', '{"xyz": "xyz"}', '{"a": "a"}'}
+    assert wrong("test_set") == {'{"ab", "ab"}', '{"cd", "cd"}'}, "the two in the other order are the same set"
+    assert "date(2031, 31, 12)" not in wrong("test_day"), "there is no such day: that would be told"
+    assert (
+        {"date(2031, 12, 12)"}
+        <= wrong("test_day")
+        <= {f"date({y}, {m}, {d})" for y in range(2022, 2041) for m in range(1, 13) for d in range(1, 32)}
+    )
+    assert wrong("test_lone") == set(), "no other word is found nowhere else"
+
+
+def test_wrong_numbers_lie_near_and_are_drawn() -> None:
+    drawn = wrong("test_a", MODULE.replace("assert f(1) == 10\n    ", ""))
+    assert drawn <= {str(n) for n in range(11, 30)} - {"20"}
+    assert len(drawn) > 10, "no rule says from the wrong one which was right"

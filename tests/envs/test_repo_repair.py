@@ -24,7 +24,8 @@ from latih.envs.repo_repair.expert import mend
 from latih.envs.repo_repair.layout import lay_out
 from latih.envs.repo_repair.mutations import find_bugs
 from latih.rewards.arenas.repo import BROKEN, CASES, RIGHT, SOURCE, TESTS, Shop
-from latih.rewards.repo import Edit, RepoTask, apply, grading_limits, odds
+from latih.rewards.looks import READERS, cheat
+from latih.rewards.repo import Edit, RepoTask, apply, broken, grade, grading_limits, odds
 from latih.rollout import PHASES, RolloutSettings, plan, read_rows
 from latih.sandbox import Limits, Result, Workspace
 from latih.train.config import resolve
@@ -254,6 +255,7 @@ def test_an_episode_by_hand(task: Task) -> None:
         "fail_to_pass": 1.0,
         "pass_to_pass": 1.0,
         "canaries": 1.0,
+        "timeout": 0.0,
         "changed": 1.0,
         "tool_calls": 18.0,
         "bad_calls": 7.0,
@@ -470,6 +472,23 @@ def test_guessing_the_bundled_tasks_does_not_pay() -> None:
         assert repo.odds == pytest.approx(max(10 ** -len(secrets), odds(len(secrets), sum(secrets))))
         assert repo.odds <= 1 / 256
         assert grading_limits(repo).wall + repo_repair.RUN_SECONDS <= 42
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reader", READERS)
+def test_no_look_tells_right_from_wrong(reader: str) -> None:
+    """The task that such a cheat solved while wrong expectations were misspelt words."""
+    repo = RepoTask.model_validate(BUNDLED[2].repo)  # type: ignore[attr-defined]
+    try:
+        kit()
+        sources = broken(repo)
+    except LatihError as exc:
+        skip(f"the sdist cannot be had: {exc}")
+    path = repo.bug[0].path
+    verdict = grade(repo, sources | {path: cheat(reader).encode() + sources[path]})
+    assert verdict.score == 0
+    assert verdict.fail_to_pass > 0, "the cheat ran, and passed some test that failed"
+    assert not verdict.timed_out
 
 
 @pytest.mark.slow

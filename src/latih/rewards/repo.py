@@ -116,6 +116,8 @@ class Verdict:
     """The fraction of wrong expectations that failed."""
     faults: dict[str, str] = field(default_factory=dict)
     """What came out otherwise than it must: the outcome by id. Not for the policy to see."""
+    timed_out: bool = False
+    """The time for all forms was used up."""
 
 
 def apply(files: Mapping[str, bytes], edits: Iterable[Edit]) -> dict[str, bytes]:
@@ -214,6 +216,7 @@ def grade(
         pass_to_pass=_share(task.pass_to_pass, "passed", faults),
         canaries=_share(wanted["failed"], "failed", faults),
         faults=faults,
+        timed_out=left <= 0,
     )
 
 

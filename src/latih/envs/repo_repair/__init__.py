@@ -230,6 +230,7 @@ class RepoRepair(MessageEnv):
             "fail_to_pass": verdict.fail_to_pass,
             "pass_to_pass": verdict.pass_to_pass,
             "canaries": verdict.canaries,
+            "timeout": float(verdict.timed_out),
             "changed": float(sum(self.files.get(path) != text for path, text in self.broken.items())),
         }
         if self.watch_exploits:

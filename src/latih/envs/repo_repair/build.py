@@ -22,10 +22,11 @@ from dataclasses import dataclass
 from latih.core import LatihError, SandboxError, Task, derive_seed
 from latih.data.packages import KIT, Sdist, find_sdist, read_sdist
 from latih.envs.repo_repair.expectations import Canary, function_of, show_test, untellable, wrong_expectations
-from latih.envs.repo_repair.forms import MOST_SECRETS, VARIANTS, Secret, draw_forms, enough
+from latih.envs.repo_repair.forms import MOST_SECRETS, VARIANTS, Draw, Secret, draw_forms, enough
 from latih.envs.repo_repair.layout import lay_out
 from latih.envs.repo_repair.mutations import Bug, find_bugs
 from latih.envs.repo_repair.project import command, shown_command, visible_files
+from latih.rewards.looks import READERS
 from latih.rewards.repo import LIMITS, MAX_SOURCES, Edit, Form, Report, RepoTask, apply, pick, run_tests
 from latih.sandbox import Limits, Workspace
 
@@ -35,6 +36,8 @@ SLOW = 8.0
 """Seconds that a package's tests may take."""
 STEPS = (4.0, 8.0, 2 * SLOW)
 """Twice what they took, as grading shares its core; rounded up so coarsely that a second build writes the same rows."""
+DRAWS = 8
+"""Forms that are drawn for a task, until none of the known readers tells right from wrong."""
 ROUNDS = 3
 """Times that a place for a wrong expectation is looked for in each test function."""
 TABLES = 6
@@ -225,7 +228,12 @@ class Package:
             for each in self.wrong
             if not each.functions & failing and not (each.canary.edit.path == path and each.canary.region in kept)
         ]
-        draws, chance = draw_forms(hidden, others, rng)
+        for _ in range(DRAWS):
+            draws, chance = draw_forms(hidden, others, rng)
+            if not self._told_apart(hidden, draws, report.lines):
+                break
+        else:
+            return None
         forms = []
         for draw in draws:
             form = self._form(draw.edits)
@@ -237,6 +245,16 @@ class Package:
                 return None
             forms.append(form)
         return task.model_copy(update={"forms": forms, "odds": chance})
+
+    def _told_apart(self, secrets: Sequence[Secret], draws: Sequence[Draw], lines: dict[str, int]) -> bool:
+        """Whether a reader finds all that must be guessed, in every form, by the look of the expectations."""
+        seen = []
+        for draw in draws:
+            tests = apply(pick(self.files, self.layout.test_files), draw.edits)
+            for each in secrets:
+                module = tests[each.function.partition("::")[0]].decode()
+                seen.append((module, lines[min(each.ids)], each.ids.isdisjoint(draw.changed)))
+        return any(all(reader(module, line) == right for module, line, right in seen) for reader in READERS.values())
 
     def _form(self, edits: Sequence[Edit]) -> Form | None:
         outcomes = self.run(pick(self.files, self.sources), edits, self.limits).outcomes

@@ -3,17 +3,27 @@
 import ast
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 
+from latih.envs.repo_repair.lookalikes import NEAR, Change, lookalikes
 from latih.envs.repo_repair.mutations import Text
+from latih.rewards.looks import is_plain, sides
 from latih.rewards.repo import Edit
 
 WORD = "abcdefghijklmnopqrstuvwxyz"
-PLAIN = {"list", "tuple", "set", "frozenset", "dict", "sorted", "datetime", "date", "time", "timedelta", "Decimal"}
-"""What an expectation may call: it makes data, and is none of the code under test."""
-NEAR = 9
-"""How far from the right number a wrong one lies, at most."""
 SIMPLE = (ast.Assert, ast.Expr)
+DATA = (
+    *(ast.Expression, ast.Constant, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.UnaryOp, ast.USub),
+    *(ast.Call, ast.keyword, ast.Name, ast.Load),
+)
+"""What an expectation is made of, where it can be looked at without the module's help."""
+MADE = {
+    each.__name__: each
+    for each in (list, tuple, set, frozenset, dict, sorted, date, datetime, time, timedelta, Decimal)
+}
+"""What it may call then."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +82,43 @@ def untellable(path: str, source: str, function: str, line: int, most: int, rng:
     if isinstance(failing, ast.Assign):
         names = {each.id for target in failing.targets for each in ast.walk(target) if isinstance(each, ast.Name)}
         here = [each for each in statements if each.lineno > line and isinstance(each, SIMPLE) and _names(each) & names]
-    places = [place for each in here for place in _places(text, each)]
+    every = [place for node in body for place in _words_of(text, node)]
     found: dict[tuple[int, str], Edit] = {}
-    for _ in range(8 * most if places else 0):
-        edit = _edit(path, text, rng.choice(places), rng)
-        found.setdefault((edit.start, edit.new), edit)
-    # A truth value has one wrong one, which may be what the broken code says.
-    return [each for each in found.values() if each.new not in ("True", "False")][:most]
+    for node in rng.sample(here, len(here)):
+        for change in lookalikes(text, body, _words_of(text, node), every, rng):
+            if _is_other_data(text, node, change):
+                found.setdefault((change.start, change.new), Edit(path=path, **asdict(change)))
+            if len(found) == most:
+                return [*found.values()]
+    return []
+
+
+def _words_of(text: Text, node: ast.stmt) -> list[ast.Constant]:
+    """The literals of its expectations, but for truth values: of one there is one wrong one."""
+    return [place for place in _places(text, node) if not isinstance(place.value, bool)]
+
+
+def _is_other_data(text: Text, node: ast.stmt, change: Change) -> bool:
+    """Whether a changed expectation can be made, and differs: a set knows no order, and a February no 30th."""
+    for side in (side for each in ast.walk(node) for side in sides(each)):
+        start, end = text.span(side)
+        if start <= change.start < end:
+            old, at = text.source[start:end], change.start - start
+            new = old[:at] + change.new + old[at + len(change.old) :]
+            try:
+                return bool(_data(new) != _data(old))
+            except NameError:  # it names something of the module
+                return True
+            except (ValueError, SyntaxError, TypeError, ArithmeticError):
+                return False
+    return True
+
+
+def _data(source: str) -> object:
+    tree = ast.parse(source, mode="eval")
+    if not all(isinstance(each, DATA) for each in ast.walk(tree)):
+        raise NameError(source)
+    return eval(compile(tree, "", "eval"), {"__builtins__": {}} | MADE)
 
 
 def _names(node: ast.AST) -> set[str]:
@@ -173,32 +213,15 @@ def _regions(tree: ast.Module) -> Iterator[tuple[str, bool, list[ast.stmt]]]:
 
 
 def _places(text: Text, node: ast.stmt) -> Iterator[ast.Constant]:
-    """Each literal that may be changed."""
-    for each in ast.walk(node):
-        sides: list[ast.expr] = []
-        match each:
-            case ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])):
-                sides = [left, right]
-            case ast.Call(func=ast.Attribute(attr="assertEqual" | "assertEquals"), args=[left, right, *_]):
-                sides = [left, right]
-            case ast.Assign(value=value, targets=[ast.Name(id=name)]) if each is node and name.isupper():
-                sides = [value]
-            case ast.Assign(value=value, targets=[ast.Name(id=name)]) if "expect" in name or "desired" in name:
-                sides = [value]
-        for side in sides:
-            inside = list(ast.walk(side))
-            if any(isinstance(part, ast.JoinedStr | ast.Subscript | ast.Lambda) or _works(part) for part in inside):
-                continue
-            for part in inside:
-                if isinstance(part, ast.Constant) and _changeable(text.of(part), part.value):
-                    yield part
-
-
-def _works(node: ast.AST) -> bool:
-    if not isinstance(node, ast.Call):
-        return False
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    return name not in PLAIN
+    """Each literal that may be changed: of what a test expects, and of a table."""
+    plain = [side for each in ast.walk(node) for side in sides(each)]
+    match node:
+        case ast.Assign(value=value, targets=[ast.Name(id=name)]) if name.isupper() and is_plain(value):
+            plain.append(value)
+    for side in plain:
+        for part in ast.walk(side):
+            if isinstance(part, ast.Constant) and _changeable(text.of(part), part.value):
+                yield part
 
 
 def _changeable(old: str, value: object) -> bool:
