@@ -264,7 +264,7 @@ TRUTH = {"A": "Colonel Mustard", "B": "11:45 PM", "C": "Drawing Room", "D": "Sgt
         ("A. Colonel Mustard, Sgt. Gray", [False, None, None, None]),
         ("A. Colonel Mustard (or Sgt. Gray)", [False, None, None, None]),
         ("A. Who murdered Mr. Boddy?\nA. Colonel Mustard", [True, None, None, None]),
-        ("A. Colonel Mustard?", [None, None, None, None]),
+        ("A. Colonel Mustard?", [False, None, None, None]),
         ("<think>\nA. Sgt. Gray\n</think>\nA. Colonel Mustard", [True, None, None, None]),
         ("A. Colonel Mustard\n</think>", [None, None, None, None]),
         ("a. Colonel Mustard", [None, None, None, None]),
