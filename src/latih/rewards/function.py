@@ -53,8 +53,8 @@ class Verdict:
 def code_of(reply: str) -> str | None:
     """The code of a reply: its one fenced block, or all of it where there is none; None where there are several.
 
-    What stands before `</think>` is no part of it. A block may be indented as in a list, by up to three spaces, and where
-    none is closed, one may be left open at the end.
+    What stands before `</think>` is no part of it. A block may be indented as in a list, by up to three spaces, and
+    where none is closed, one may be left open at the end.
 
     >>> code_of("Here:\\n```python\\ndef f(): pass\\n```")
     'def f(): pass\\n'
