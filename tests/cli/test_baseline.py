@@ -52,6 +52,17 @@ def test_an_environment_that_fails_is_left_out_of_all(
     assert [line.split()[0] for line in out.splitlines() if "[" in line] == ["arithmetic", "tic_tac_toe"]
 
 
+def test_where_nothing_could_be_measured_there_is_no_table(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LATIH_SANDBOX", "none")
+    monkeypatch.setattr("latih.cli.baseline.builtin_names", lambda: ["code"])
+    assert main(["baseline", "--all", "--episodes", "4", "--policy", "expert"]) == 2
+    told = capsys.readouterr()
+    assert "warning: code is left out" in told.out
+    assert told.err == "latih: no environment could be measured: the warnings say why\n"
+
+
 def test_a_table_says_that_programs_were_not_isolated(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +112,9 @@ def test_what_an_env_lacks_is_absent(tmp_path, monkeypatch: pytest.MonkeyPatch) 
         (["tic_tac_toe", "--policy", "exprt"], "did you mean 'expert'?"),
         (["tic_tac_toe", "--policy", "http://localhost:9/v1"], "say which model of http://localhost:9/v1: --model"),
         (["tic_tac_to"], "did you mean 'tic_tac_toe'"),
+        (["--all", "--policy", "expert", "--policy", "exprt"], "did you mean 'expert'?"),
+        (["--all", "--policy", "http://localhost:9/v1"], "say which model of http://localhost:9/v1: --model"),
+        (["--all", "evaluation.episods=3"], "did you mean 'evaluation.episodes'?"),
     ],
 )
 def test_misuse_is_one_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

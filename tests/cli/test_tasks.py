@@ -21,6 +21,8 @@ BUILD = ["tasks", "build", "repo_repair", "--count", "2"]
         (["seed=[1"], "the value of seed cannot be read as YAML"),
         (["count=3"], "count= is none of the generator's options"),
         (["progress=3"], "progress= is none of the generator's options"),
+        (["bugs=0"], "bugs=0"),
+        (["bugs=-1"], "greater than or equal to 1"),
         (["sed=1"], "did you mean 'seed'?"),
     ],
 )

@@ -1,5 +1,7 @@
+import copy
 import json
 import random
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from latih.data import read_tasks
 from latih.envs import make
 from latih.envs.code import Code
 from latih.envs.code.families import families
-from latih.envs.code.problems import LEVELS, draw, parameters, problem_of
+from latih.envs.code.problems import LEVELS, Problem, draw, parameters, problem_of
 from latih.rewards import function
 from latih.rewards.arena import exploits, load
 from tests.envs.playing import play, printed_in_other_processes
@@ -173,6 +175,158 @@ def test_every_family_is_drawn_and_solved() -> None:
             for args in (*sketch.edges, sketch.draw(random.Random(level))):
                 value = function.pack(space["f"](*args))
                 assert function.matches(space["f"](*args), value, sketch.returns, 1e-9)
+
+
+BY_KIND = """
+def f(s):
+    for a, b in ("()", "[]", "{}"):
+        depth = 0
+        for c in s:
+            depth += (c == a) - (c == b)
+            if depth < 0:
+                return False
+        if depth:
+            return False
+    return True
+"""
+# A pattern of the description; of its solution a part, or all where it is empty; and what is wrong instead.
+WRONG = [
+    (r"f\(x\) = x \*", "x *", "x +"),
+    (r"f\(x\) = \(x ", "return (x", "return (2 * x"),
+    ("is above", "x > ", "x >= "),
+    ("is above", " - x", " + x"),
+    ("the remainder", "f(x): return x %", "f(x): import math; return int(math.fmod(x, 7)) + 0 * x %"),
+    ("the remainder", "x %", "x //"),
+    ("without its sign", "abs(x)", "-x"),
+    ("without its sign", "abs(x)", "x if x < 0 else x"),
+    ("but at most", "max(", "min("),
+    ("but at most", "min(", "max("),
+    ("but at most", "min(", "(lambda a, x: min(a - 1, x))("),
+    ("decimal digits", "sum(int(d) for d in str(abs(x)))", "(abs(x) % 10 + abs(x) // 10)"),
+    ("decimal digits", "sum(int(d) for d in str(abs(x)))", "(abs(x) // 10 % 10 + abs(x) % 10)"),
+    ("decimal digits", "str(abs(x))", "str(x)"),
+    ("is divisible by", "f(x): return 1 if", "f(x): return 1 if x > 0 and"),
+    ("is divisible by", "f(x): return 1 if", "f(x): return 1 if x < 0 and"),
+    ("the larger of", "max(x, y)", "max(abs(x), y)"),
+    ("the larger of", "max(x, y)", "x"),
+    ("the distance of", "abs(x - y)", "(x - y)"),
+    ("the distance of", "abs(x - y)", "abs(x + y)"),
+    ("both are positive", "x > 0 and y > 0", "x * y > 0"),
+    ("both are positive", "x > 0 and y > 0", "x >= 0 and y > 0"),
+    ("both are positive", "x > 0 and y > 0", "x > 0 and y >= 0"),
+    (r"f\(x, y\): x plus", "x + ", "y + "),
+    (r"in upper case, then [^;]*$", "v.upper()", "v.capitalize()"),
+    (r"in upper case, then [^;]*$", "v.upper()", "v.casefold()"),
+    (r"without spaces, then (in upper|repeated|reversed)[^;]*$", "v.replace(' ', '')", "v.strip()"),
+    (r"with every a replaced by ., then (in upper|repeated|reversed)[^;]*$", "')", "', 1)"),
+    (r"repeated . times, then (in upper|without)[^;]*$", "v * ", "v + v + 0 * "),
+    (r"(in upper|repeated)[^;]*, then with its words in reverse order$", "v.split()[::-1]", "v.split()"),
+    (r"(in upper|repeated)[^;]*, then with its words in reverse order$", "' '.join(v.split()[::-1])", "v[::-1]"),
+    (r"take s [^;]*without spaces, then reversed; give whether", "v[:-1]", "v"),
+    (r"take s [^;]*without spaces, then reversed; give whether", "v[:-1]", "v[1:]"),
+    (r"take s (reversed|without).* give whether e", "v[:-1]", "v[-2:-1]"),
+    (r"(reversed|without spaces); give how often", "v.count(", "v[:3].count("),
+    (r"(reversed|upper case|sorted); give its length", "len(v)", "len(set(v))"),
+    (r"sorted; give the list of its words", "v.split()", "v.split(' ')"),
+    (r"without negative numbers, then (reversed|with|as|sorted)[^;]*$", "x >= 0", "x > 0"),
+    (r"without multiples of \d, then (reversed|with|as|sorted)[^;]*$", "if x % ", "if x // "),
+    (r"without what came before in it, then (reversed|with .)[^;]*$", "list(dict.fromkeys(v))", "sorted(set(v))"),
+    (r"without what came before in it, then (reversed|with .)[^;]*$", "list(dict.fromkeys(v))", "v"),
+    (r"without what came before in it, then (reversed|with .)[^;]*$", "(v))", "(v[::-1]))[::-1]"),
+    (r"running sums, then (reversed|with|sorted)[^;]*$", "v[: i + 1]", "v[max(0, i - 1) : i + 1]"),
+    (r"running sums, then (reversed|with|sorted)[^;]*$", "v[: i + 1]", "v[:i]"),
+    (r"differences of neighbours, then (reversed|with|sorted)[^;]*$", "y - x", "x - y"),
+    (r"differences of neighbours, then (reversed|with|sorted)[^;]*$", "y - x", "abs(y - x)"),
+    (r"sorted, then (reversed|with )[^;]*$", "sorted(v)", "sorted(set(v))"),
+    (r"sorted, then (reversed|with )[^;]*$", "sorted(v)", "sorted(v, key=abs)"),
+    (r"without its first \d[^;]*$", ":]", ":-1]"),
+    (r"; give the sum", "sum(v)", "max(v, default=0)"),
+    (
+        r"items (reversed|sorted|with \d add)[^,]*, then (reversed|sorted|with \d add)[^;]*; give the larg",
+        "max(v, default=0)",
+        "max([0, *v])",
+    ),
+    (
+        r"items (reversed|sorted|with \d add)[^,]*, then (reversed|sorted|with \d add)[^;]*; give how many",
+        "x > ",
+        "x >= ",
+    ),
+    (r"(running sums|neighbours); give the smallest and", "(min(v), max(v))", "(v[0], v[-1])"),
+    (r"; give the mean", "sum(v) / len(v)", "float(sum(v) // len(v))"),
+    ("counts the words by first letter", "w[0]", "w[:1].upper()"),
+    ("counts the words by first letter", "w[0]", "max(w)"),
+    ("counts the words by last letter", "w[-1]", "w[0]"),
+    ("counts the words by length", "len(w)", "len(set(w))"),
+    ("counts the words by word", "for w in words", "for w in sorted(words)[1:]"),
+    ("leaving out what has fewer than 2", "n >= 2", "n == 2"),
+    ("leaving out what has fewer than 2", "n >= 2", "n > 2"),
+    ("remainder by 3", "x % 3", "abs(x) % 3"),
+    ("remainder by", "sorted(v)", "v"),
+    ("remainder by", "sorted(v)", "sorted(set(v))"),
+    ("the runs of equal", "(c, runs[-1][1] + 1)", "(c, 2)"),
+    ("the runs of equal", "return [run for run in runs", "return [run for run in sorted(runs)"),
+    ("at least 2 long", "run[1] >= 2", "run[1] == 2"),
+    ("the brackets", "", "def f(s): return all(s.count(a) == s.count(b) for a, b in ('()', '[]', '{}'))"),
+    ("the brackets", "", "def f(s): return len(s) % 2 == 0 and s[:1] not in list(')]}')"),
+    ("the brackets", "", "def f(s): return sum(map(s.count, '([{')) == sum(map(s.count, ')]}'))"),
+    (r"the brackets \(\)\[", "stack.pop() != closes[c]", "not stack.pop()"),
+    (r"the brackets \(\)\[", "", BY_KIND),
+    ("primes", "all(k % d for d in range(2, k))", "(k == 2 or k % 2 == 1)"),
+    ("primes", "range(2, k)", "range(2, min(k, 8))"),
+    ("primes", "range(2, n)", "range(2, n + 1)"),
+    ("the digits of n", "return digits", "return digits[::-1]"),
+    ("the digits of n", "while n:", "for _ in range(2):"),
+    ("how many steps", "while n > 1", "while n > 2"),
+    ("the sum of all", "range(n)", "range(n + 1)"),
+    ("divisible by [2-6] or", " or ", " and "),
+    ("overlap or touch", "<=", "<"),
+    ("touching is not enough", "low < ", "low <= "),
+    (r"f\(spans\)", "max(merged[-1][1], high)", "high"),
+    (r"f\(spans\)", "sorted(spans)", "spans"),
+    ("the longest stretch of rising", "< x", "<= x"),
+    ("the longest stretch of falling", "> x", ">= x"),
+    ("the longest stretch of equal", "", "def f(items): return max(map(items.count, items), default=0)"),
+    ("the longest stretch", "return best", "return length"),
+    ("the longest stretch", "best = max(best, length)", "best = max(best, length) if i else 0"),
+]
+
+
+def test_what_is_wrong_fails_on_nearly_every_drawn_problem() -> None:
+    # On a few both are the same function: `x if x is above 3, else 6 minus x` at 3.
+    found: dict[tuple[str, str, str], list[bool]] = {each: [] for each in WRONG}
+    for level, count in enumerate((40, 60, 300, 1000, 1000, 700), 1):
+        for seed in range(count):
+            problem = draw(level, random.Random(seed))
+            for each in WRONG:
+                part, ours, theirs = each
+                if re.search(part, problem.text):
+                    solution = problem.solution or ""
+                    assert ours in solution, each
+                    found[each].append(passes(solution.replace(ours, theirs) if ours else theirs, problem))
+    for each, passed in found.items():
+        assert passed, f"{each} is never drawn"
+        assert sum(passed) <= len(passed) / 25, f"{each} passes {sum(passed)} of {len(passed)}"
+
+
+def passes(source: str, problem: Problem) -> bool:
+    space: dict = {}
+    exec(source, space)
+    try:
+        values = [function.pack(space["f"](*copy.deepcopy(case.args))) for case in problem.cases]
+    except Exception:
+        return False
+    return all(
+        function.matches(case.expected, value, problem.returns, problem.tolerance)
+        for case, value in zip(problem.cases, values, strict=True)
+    )
+
+
+@pytest.mark.parametrize("level", range(1, LEVELS + 1))
+def test_few_cases_have_a_drawn_one_among_them(level: int) -> None:
+    problems = [draw(level, random.Random(seed), hidden=2) for seed in range(60)]
+    assert all(len(each.cases) == 2 for each in problems)
+    last = {repr(each.cases[1].args) for each in problems}
+    assert len(last) > 20, "the last case is not the same for all"
 
 
 def test_solutions_by_hand() -> None:

@@ -264,7 +264,7 @@ TRUTH = {"A": "Colonel Mustard", "B": "11:45 PM", "C": "Drawing Room", "D": "Sgt
         ("A. Colonel Mustard, Sgt. Gray", [False, None, None, None]),
         ("A. Colonel Mustard (or Sgt. Gray)", [False, None, None, None]),
         ("A. Who murdered Mr. Boddy?\nA. Colonel Mustard", [True, None, None, None]),
-        ("A. Colonel Mustard?", [None, None, None, None]),
+        ("A. Colonel Mustard?", [False, None, None, None]),
         ("<think>\nA. Sgt. Gray\n</think>\nA. Colonel Mustard", [True, None, None, None]),
         ("A. Colonel Mustard\n</think>", [None, None, None, None]),
         ("a. Colonel Mustard", [None, None, None, None]),
@@ -373,7 +373,9 @@ def test_without_the_extra_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPa
         match=r"pip install -c constraints\.txt '\.\[puzzles\]' in .*, or name files .* in data.train and data.eval",
     ):
         measure("temporal_clue", puzzle_of_no_other_test)
-    assert main(["baseline", "--all", *puzzle_of_no_other_test]) == 0, "left out, with a warning"
+    assert main(["baseline", "--all", *puzzle_of_no_other_test]) == 2, (
+        "left out with a warning, and nothing else is there"
+    )
     write_tasks(tmp_path / "own.jsonl", [Task(prompt="Who?", solution={"A": "Ada"})])
     _, results = measure("temporal_clue", [f"data.eval={tmp_path / 'own.jsonl'}"], policies=["expert"])
     assert results["expert"] is not None

@@ -123,7 +123,15 @@ def test_several_at_once() -> None:
         ("```\nx = 1\n```", "x = 1\n"),
         ("```python\nx = 1\n```\n```python\nx = 2\n```", None),
         ("", ""),
-        ("```python\nx = 1", "```python\nx = 1"),
+        ("```python\nx = 1", "x = 1"),
+        ("1. So:\n   ```python\n   if x:\n       y = 1\n   ```\n", "if x:\n    y = 1\n"),
+        (" ```\n x = 1\n ```\n  ```\n  x = 2\n  ```", None),
+        ("  ```\n  x = 1", "x = 1"),
+        ("```\nx = 1\n```\n```\nDone.", "x = 1\n"),
+        (
+            'def f():\n    """\n    ```\n    f()\n    ```\n    """',
+            'def f():\n    """\n    ```\n    f()\n    ```\n    """',
+        ),
         ("<think>\n```python\nx = 2\n```\n</think>\n```python\nx = 1\n```", "x = 1\n"),
     ],
 )
@@ -136,10 +144,10 @@ def verdict(*right: int) -> Verdict:
 
 
 def test_credit_pays_nothing_for_constants_and_echoes() -> None:
-    parity = [Case((x,), x % 2) for x in (1, 2, 4, 6, 7)]
-    assert credit(verdict(0, 1, 1, 1, 0), parity) == 0.0, "always 0"
-    assert credit(verdict(1, 1, 1, 1, 0), parity) == 0.5
-    assert credit(verdict(1, 1, 1, 1, 1), parity) == 1.0
+    thirds = [Case((x,), x % 3) for x in (1, 2, 3, 6, 9)]
+    assert credit(verdict(0, 0, 1, 1, 1), thirds) == 0.0, "always 0"
+    assert credit(verdict(1, 0, 1, 1, 1), thirds) == 0.5
+    assert credit(verdict(1, 1, 1, 1, 1), thirds) == 1.0
     echo = [Case((7, x), x) for x in range(4)] + [Case((7, 9), 5)]
     assert credit(verdict(1, 1, 1, 1, 0), echo) == 0.0
     assert credit(verdict(1, 1, 1, 1, 1), echo) == 1.0
@@ -148,3 +156,11 @@ def test_credit_pays_nothing_for_constants_and_echoes() -> None:
     assert credit(verdict(1, 1, 1, 1), same) == 1.0
     assert credit(verdict(1, 1, 0, 0), [Case((x,), x + 1) for x in range(4)], shown=2) == 0.0, "only shown ones"
     assert credit(verdict(), []) == 0.0
+
+
+def test_credit_pays_a_coin_nothing() -> None:
+    bits = [Case((x,), x % 2) for x in range(8)]
+    tosses = [[toss >> x & 1 for x in range(8)] for toss in range(256)]
+    paid = [credit(verdict(*(a == case.expected for a, case in zip(toss, bits, strict=True))), bits) for toss in tosses]
+    assert sorted(paid) == [0.0] * 255 + [1.0], "only the toss that is right everywhere is paid"
+    assert credit(verdict(1, 1, 1, 0), [Case((x,), [True, 1][x % 2]) for x in range(4)]) == 0.0, "True is not 1"

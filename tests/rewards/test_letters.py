@@ -31,3 +31,17 @@ def test_different_values_stay_different(value: str, other: str) -> None:
 
 def test_a_letter_in_brackets_is_a_candidate_like_another() -> None:
     assert grade("(A) Ada\nA. Bo", {"A": "Bo"}) == {"A": False}
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("A. Bo\nA. Cy?", False),
+        ("A. Bo?\nA. Bo", False),
+        ("A. Bo?", False),
+        ("A. In which house was it?\nA. Bo", True),
+        ("A. Was it Bo or Cy?", None),
+    ],
+)
+def test_a_doubt_is_a_candidate_and_a_question_is_none(text: str, right: bool | None) -> None:
+    assert grade(text, {"A": "Bo"}) == {"A": right}

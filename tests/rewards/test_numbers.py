@@ -54,6 +54,8 @@ GSM8K = next(
         (r"72\text{ clips}", 72),
         ("$20 per hour", 20),
         ("5 more of Tom's apples", 5),
+        ("5 fifth graders", 5),
+        ("3 months", 3),
         ("2.5 million dollars", 2500000),
         ("3 thousand", 3000),
         ("3/4", Fraction(3, 4)),
@@ -77,6 +79,8 @@ def test_values_are_exact(text: str, value: Fraction) -> None:
         *("72 73", "72, 73", "72 or 73", "72 or six", "five or 6", "5 and 3", "5-6", "5 to 6", "5 apples and 3 pears"),
         *("12,34", "1,2", "1234,567", "1,2345", ",123", "1.2.3", "1 234", "1_000"),
         *("--5", "-$-5", "5-", "5 dozen", "5 hundred", "5 six", "5 times", "2 halves"),
+        *("3 fifths", "7 tenths", "5 hundredths", "1 third", "2 sixteenths", "3 twentieths", "2 quarters of it"),
+        *("5 doubled", "5 halved", "5 factorial", "5 tens", "0.3 recurring", "5 multiplied by itself"),
         *("8/2", "3/6", "4/1", "1/0", "0/5", "1 4/3", r"\frac{8}{2}", r"\frac{1}{0}"),
         *("2+3", "2 * 3", "9^9", "9**9", "9^{9^{9^9}}", r"\boxed{9^{9^{9^9}}}", "1e9", "0x10", "inf", "nan", "5!"),
         *(

@@ -8,11 +8,11 @@ from rich.table import Table
 
 from latih.cli.screen import Screen
 from latih.cli.settings import with_episodes
-from latih.core import ConfigError, LatihError, Task
+from latih.core import ChatModel, ConfigError, LatihError, Task
 from latih.envs.registry import builtin_names
 from latih.evaluation import BASELINES, URLS, EvalResult, baseline_seatings, evaluate
 from latih.models.endpoint import EndpointModel
-from latih.rollout import held_out
+from latih.rollout import Rollouts, held_out
 from latih.sandbox import unisolated
 from latih.tracking import Events, Silent
 from latih.train.config import Config, resolve
@@ -46,7 +46,7 @@ def measure(
     events: Events | None = None,
 ) -> tuple[Config, Results]:
     """Play the policies on held-out episodes of an environment, as its recipe plays it. Raises LatihError."""
-    config = resolve(target, with_episodes(overrides, episodes))
+    config = _checked(target, overrides, episodes, policies, model)
     tasks = held_out(config.data, config.env, config.evaluation.seed)
     results = {}
     for policy in policies or BASELINES:
@@ -79,15 +79,28 @@ def markdown(made: Sequence[Sequence[str]]) -> str:
     return "\n".join([lines[0], "|---" * len(made[0]) + "|", *lines[1:]])
 
 
+def _checked(
+    target: str, overrides: Sequence[str], episodes: int | None, policies: Sequence[str] | None, model: str
+) -> Config:
+    """The config, where all policies can play; nothing is played yet. Raises LatihError."""
+    config = resolve(target, with_episodes(overrides, episodes))
+    for policy in policies or ():
+        if not policy.startswith(URLS):
+            _seatings(policy, config)
+        elif not model:
+            raise ConfigError(f"say which model of {policy}: --model NAME")
+    return config
+
+
+def _seatings(policy: str | ChatModel, config: Config) -> list[Rollouts] | None:
+    return baseline_seatings(policy, config.env, config.harness, config.rollout, config.evaluation.opponent)
+
+
 def _play(policy: str, config: Config, tasks: Sequence[Task], model: str, events: Events) -> EvalResult | None:
     endpoint = None
     if policy.startswith(URLS):
-        if not model:
-            raise ConfigError(f"say which model of {policy}: --model NAME")
         endpoint = EndpointModel(policy, model, timeout=config.rollout.model_timeout)
-    seatings = baseline_seatings(
-        endpoint or policy, config.env, config.harness, config.rollout, config.evaluation.opponent
-    )
+    seatings = _seatings(endpoint or policy, config)
     if seatings is None:
         return None
     label = model if endpoint else policy
@@ -116,6 +129,14 @@ def _every(
     overrides: Sequence[str], episodes: int | None, policies: Sequence[str] | None, model: str, screen: Screen
 ) -> list[list[str]]:
     made = [["environment", "policy", "reward", "metrics"]]
+    faults = []
+    for name in builtin_names():
+        try:
+            _checked(name, overrides, episodes, policies, model)
+        except LatihError as exc:
+            faults.append(exc)
+    if len(faults) == len(builtin_names()):  # of what was asked, and of no environment: told once
+        raise faults[0]
     for name in builtin_names():
         try:
             _, results = measure(name, overrides, episodes, policies, model, screen)
@@ -126,6 +147,8 @@ def _every(
         for policy, reward, *values in body:
             told = [f"{metric} {value}" for metric, value in zip(header[2:], values, strict=True) if value]
             made.append([name, policy, reward, ", ".join(told)])
+    if len(made) == 1:
+        raise LatihError("no environment could be measured: the warnings say why")
     return made
 
 

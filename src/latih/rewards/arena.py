@@ -23,7 +23,7 @@ class Arena(Protocol):
 
     @property
     def honest(self) -> Submission:
-        """Solves the challenge: full score."""
+        """Solves the challenge: a score of 1."""
         ...
 
     @property
@@ -71,8 +71,8 @@ class Outcome:
 
     @property
     def sound(self) -> bool:
-        """Whether our verifier did right: an exploit earns no more than a wrong answer, an honest solution does."""
-        return self.score > self.wrong if self.exploit == "honest" else self.score <= self.wrong
+        """Whether our verifier did right: an exploit earns no more than a wrong answer, an honest solution all."""
+        return self.wrong < self.score == 1.0 if self.exploit == "honest" else self.score <= self.wrong
 
 
 arenas = Registry[Callable[[], Arena]]("arena")

@@ -2,6 +2,7 @@
 
 import json
 import re
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -15,6 +16,9 @@ from latih.sandbox import Limits, Result, run
 
 LIMITS = Limits(wall=5.0, cpu=5.0, memory=256, output=1 << 20)
 CALLER = files("latih.rewards").joinpath("caller.py").read_text(encoding="utf-8")
+# Deeper, a fence is one in a docstring.
+FENCED = re.compile(r"^( {0,3})```[^\n`]*\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+OPENED = re.compile(r"^( {0,3})```[^\n`]*\n(.*)", re.MULTILINE | re.DOTALL)
 SAID = 200
 """Characters of an outcome told to the policy."""
 NOTHING = "nothing came back"
@@ -49,16 +53,17 @@ class Verdict:
 def code_of(reply: str) -> str | None:
     """The code of a reply: its one fenced block, or all of it where there is none; None where there are several.
 
-    What stands before `</think>` is no part of it.
+    What stands before `</think>` is no part of it. A block may be indented as in a list, by up to three spaces, and
+    where none is closed, one may be left open at the end.
 
     >>> code_of("Here:\\n```python\\ndef f(): pass\\n```")
     'def f(): pass\\n'
     """
     reply = without_thoughts(reply)
-    blocks = re.findall(r"^```[^\n`]*\n(.*?)^```", reply, re.MULTILINE | re.DOTALL)
+    blocks = FENCED.findall(reply) or OPENED.findall(reply)
     if len(blocks) > 1:
         return None
-    return str(blocks[0]) if blocks else reply
+    return textwrap.dedent(blocks[0][1]) if blocks else reply
 
 
 def grade(
@@ -107,11 +112,13 @@ def values(source: str, name: str, inputs: Sequence[tuple[Any, ...]], limits: Li
 
 
 def credit(verdict: Verdict, cases: Sequence[Case], shown: int = 0) -> float:
-    """How much of the hidden part is right, in [0, 1]: nothing for what one constant, or an echoed argument, gets.
+    """How much of the hidden part is right, in [0, 1]: nothing for what a constant, an echoed argument or a coin gets.
 
     Of the n cases after the first `shown`, r are right; b is how many the best constant or echo would get:
 
         credit = max(0, r - b) / (n - b),  or [r = n] where b = n
+
+    Where only one or two values are expected it is [r = n] too: a coin is often lucky, and beats the constant.
     """
     hidden = list(cases[shown:])
     right = sum(verdict.right[shown:])
@@ -121,7 +128,8 @@ def credit(verdict: Verdict, cases: Sequence[Case], shown: int = 0) -> float:
         sum(place < len(case.args) and _same(case.expected, case.args[place]) for case in hidden) for place in places
     ]
     cheap = max([*constants, *echoes], default=0)
-    if cheap == len(hidden):
+    kinds = round(sum(1 / max(1, count) for count in constants))
+    if cheap == len(hidden) or kinds <= 2:
         return float(right == len(hidden) > 0)
     return max(0, right - cheap) / (len(hidden) - cheap)
 

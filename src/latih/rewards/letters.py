@@ -9,6 +9,10 @@ ANSWER = re.compile(r"\(?([A-Z])\s*[.):]\s*(\S.*)")
 MARKS = re.compile(r"([^\W_]?)[*_`]+(?=([^\W_]?))")
 """Marks of emphasis, with the letter or digit before and behind them."""
 TIME = re.compile(r"([0-9]{1,2})(?::([0-5][0-9]))? ?([ap]) ?m")
+ASKS = re.compile(
+    r"\b(who|whom|whose|what|which|when|where|why|how|am|is|are|was|were|do|does|did|has|had|have|can|could)\b",
+    re.IGNORECASE,
+)
 AROUND = " ,;:!\"'\u201c\u201d\u2018\u2019"
 
 
@@ -16,8 +20,8 @@ def read_answers(text: str) -> dict[str, set[str]]:
     """The candidates for each letter, in normal form.
 
     A line `A. value` names one, as do `A) value`, `(A) value` and `A: value`; marks of emphasis, quotes and lists
-    around it are ignored. A line that ends in a question mark restates a question. What stands before `</think>` is no
-    answer.
+    around it are ignored. A line that ends in a question mark restates the question where it asks (`Who was it?`); else
+    it is a candidate as it stands, and `Bo?` is not `Bo`. What stands before `</think>` is no answer.
 
     >>> read_answers("**A.** Colonel Mustard\\nB. 11:45 p.m.\\nC. Hall\\nC. Attic")["B"]
     {'23:45'}
@@ -25,7 +29,7 @@ def read_answers(text: str) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for line in without_thoughts(text).splitlines():
         match = ANSWER.fullmatch(_plain(line).strip().lstrip("-+>#• \t"))
-        if match and not match[2].endswith("?"):
+        if match and not (match[2].endswith("?") and ASKS.search(match[2])):
             found.setdefault(match[1], set()).add(normal(match[2]))
     return found
 

@@ -55,10 +55,13 @@ _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10
 # In a unit these would make of the number before them another one, or offer a second.
 _NO_UNIT = re.compile(
     r"""(?<![^\W_])(?:
-        or|and|nor|to|not|minus|plus|times|over|divided|squared|cubed|point|x
-      | half|halves|thirds?|quarters?|dozens?|hundreds?|thousands?|millions?|billions?|trillions?
+        or|and|nor|to|not|minus|plus|times|over|divided|multiplied|point|x
+      | halved|doubled|tripled|trebled|quadrupled|squared|cubed|factorial|recurring|repeating
+      | half|halves|tens|dozens?|hundreds?|thousands?|millions?|billions?|trillions?
+      | (?:third|quarter|(?:four|fif|six|seven|eigh|nin|ten|eleven|twelf|hundred|thousand|million|billion|\w+tie)th)s?
+        (?![ -]grade)  # 5 fifth graders are 5
       | zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|sixty|seventy
-      | eighty|ninety|\w+teen
+      | eighty|ninety|\w+teen(?:ths?)?
       | k|mn|bn|mil|mio|lakhs?|crores?
     )(?![^\W_])""",
     re.VERBOSE | re.IGNORECASE,

@@ -23,6 +23,8 @@ class Sketch:
     """Draws the arguments of a call."""
     edges: tuple[Args, ...] = ()
     """Calls that are always among the hidden cases."""
+    slips: tuple[tuple[str, str], ...] = ()
+    """Faults that a solution may well have: what stands in ours, and what in theirs. A hidden case tells each."""
 
 
 Family = Callable[[random.Random], Sketch]
@@ -43,8 +45,12 @@ def _int(rng: random.Random) -> Args:
     return (rng.randint(-50, 50),)
 
 
+def _wide(rng: random.Random) -> Args:
+    return (rng.choice([rng.randint(-50, 50), rng.randint(-999, 999)]),)
+
+
 def _two_ints(rng: random.Random) -> Args:
-    return rng.randint(-50, 50), rng.randint(-50, 50)
+    return tuple(rng.choice([rng.randint(-50, 50), rng.randint(-2, 2)]) for _ in range(2))
 
 
 def _word(rng: random.Random) -> str:
@@ -92,7 +98,17 @@ def in_words(rng: random.Random) -> Sketch:
             (f"1 if x is divisible by {a}, else {b} times x", f"1 if x % {a} == 0 else {b} * x"),
         ]
     )
-    return Sketch(f"f(x): {text}", f"def f(x): return {formula}", "int", _int, ((0,), (a,), (-b,)))
+    slips = (
+        ("x > ", "x >= "),
+        ("x %", "abs(x) %"),
+        ("if x %", "if x > 0 and x %"),
+        ("abs(x) *", "x *"),
+        ("abs(x)", "max(0, x)"),
+        ("sum(int(d) for d in str(abs(x)))", "(abs(x) // 10 + abs(x) % 10)"),
+        (f"max(-{b}, min({a}, x))", f"min({a}, x)"),
+        (f"max(-{b}, min({a}, x))", f"max(-{b}, x)"),
+    )
+    return Sketch(f"f(x): {text}", f"def f(x): return {formula}", "int", _wide, ((0,), (a,), (-b,)), slips)
 
 
 @family(3)
@@ -107,14 +123,33 @@ def two_numbers(rng: random.Random) -> Sketch:
             (f"x plus {a} times y", f"x + {a} * y"),
         ]
     )
-    return Sketch(f"f(x, y): {text}", f"def f(x, y): return {formula}", "int", _two_ints, ((0, 0), (3, 3)))
+    slips = (
+        ("max(x, y)", "x"),
+        ("max(x, y)", "y"),
+        ("max(x, y)", "max(abs(x), y)"),
+        ("max(x, y)", "max(x, abs(y))"),
+        ("abs(x - y)", "(x - y)"),
+        ("abs(x - y)", "(y - x)"),
+        ("x > 0 and y > 0", "x * y > 0"),
+        ("x > 0 and y > 0", "x > 0 or y > 0"),
+        ("x > 0 and y > 0", "x >= 0 and y > 0"),
+        ("x > 0 and y > 0", "x > 0 and y >= 0"),
+    )
+    return Sketch(f"f(x, y): {text}", f"def f(x, y): return {formula}", "int", _two_ints, ((0, 0), (3, 3)), slips)
 
 
 Step = tuple[str, str]
 """What it does, and the expression that does it to `v`."""
 
 
-def _pipeline(rng: random.Random, name: str, kind: str, steps: list[Step], ends: list[tuple[str, str, str]]) -> Sketch:
+def _pipeline(
+    rng: random.Random,
+    name: str,
+    kind: str,
+    steps: list[Step],
+    ends: list[tuple[str, str, str]],
+    slips: list[tuple[str, str]],
+) -> Sketch:
     """Two different steps one after the other, and sometimes an end, which gives a value of another type."""
     chosen = rng.sample(steps, 2)
     end = rng.choice([None, *ends])
@@ -125,8 +160,10 @@ def _pipeline(rng: random.Random, name: str, kind: str, steps: list[Step], ends:
         said, result, returns = end
         text += f"; give {said}"
     source = "\n".join([f"def f({name}):", f"    v = {name}", *lines, f"    return {result}"]) + "\n"
+    first, second = lines
+    missed = [(first, "    v = v"), (second, "    v = v"), (f"{first}\n{second}", f"{second}\n{first}")]
     draw = _phrase if kind == "str" else _numbers
-    return Sketch(text, source, returns, draw, (("",),) if kind == "str" else (([],),))
+    return Sketch(text, source, returns, draw, (("",),) if kind == "str" else (([],),), (*missed, *slips))
 
 
 @family(4)
@@ -149,7 +186,19 @@ def strings(rng: random.Random) -> Sketch:
         ("the list of its words", "v.split()", "list[str]"),
         (f"whether {a} comes before the last character", f"'{a}' in v[:-1]", "bool"),
     ]
-    return _pipeline(rng, "s", "str", steps, ends)
+    slips = [
+        ("v.upper()", "v.title()"),
+        ("v.replace(' ', '')", "v.strip()"),
+        (f"v[{n}:]", f"v[{n - 1}:]"),
+        (f"'{b}')", f"'{b}', 1)"),
+        ("' '.join(v.split()[::-1])", "v[::-1]"),
+        ("sorted(v)", "sorted(set(v))"),
+        (f"v.count('{a}')", f"int('{a}' in v)"),
+        ("v.split()", "v.split(' ')"),
+        ("v[:-1]", "v"),
+        (f"'{a}' in v[:-1]", f"v.startswith('{a}')"),
+    ]
+    return _pipeline(rng, "s", "str", steps, ends, slips)
 
 
 @family(5)
@@ -176,7 +225,20 @@ def lists(rng: random.Random) -> Sketch:
          "tuple[int, int] | None"),
         ("the mean, or 0.0 if there is none", "sum(v) / len(v) if v else 0.0", "float"),
     ]  # fmt: skip
-    return _pipeline(rng, "items", "list[int]", steps, ends)
+    slips = [
+        ("x >= 0", "x > 0"),
+        ("list(dict.fromkeys(v))", "sorted(set(v))"),
+        ("list(dict.fromkeys(v))", "[x for i, x in enumerate(v) if not i or v[i - 1] != x]"),
+        ("v[: i + 1]", "v[:i]"),
+        ("y - x", "abs(y - x)"),
+        (f"v[{n}:]", f"v[{n - 1}:]"),
+        (f"v[{n}:]", f"v[:-{n}]"),
+        ("max(v, default=0)", "max([0, *v])"),
+        (f"x > {m}", f"x >= {m}"),
+        ("(min(v), max(v))", "(v[0], v[-1])"),
+        ("sum(v) / len(v)", "float(sum(v) // len(v))"),
+    ]
+    return _pipeline(rng, "items", "list[int]", steps, ends, slips)
 
 
 @family(6)
@@ -199,7 +261,8 @@ def counts(rng: random.Random) -> Sketch:
     return {{k: n for k, n in counts.items() if n >= {n}}}
 """
     said = f"f(words): a dict that counts the words by {text}{more}"
-    return Sketch(said, source, f"dict[{kind}, int]", _words, (([],), (["ab", "ab", "ba"],)))
+    slips = ((f"n >= {n}", f"n == {n}"), (f"n >= {n}", f"n > {n}"), ("[0]", "[-1]"), ("[-1]", "[0]"))
+    return Sketch(said, source, f"dict[{kind}, int]", _words, (([],), (["ab", "ab", "ba", "c", "c", "c"],)), slips)
 
 
 @family(6)
@@ -213,7 +276,8 @@ def groups(rng: random.Random) -> Sketch:
     return {{k: sorted(v) for k, v in groups.items()}}
 """
     text = f"f(items): a dict from each remainder by {n} to the sorted list of the items that leave it"
-    return Sketch(text, source, "dict[int, list[int]]", _numbers, (([],),))
+    slips = (("x %", "abs(x) %"), ("sorted(v)", "v"), ("sorted(v)", "sorted(set(v))"))
+    return Sketch(text, source, "dict[int, list[int]]", _numbers, (([],),), slips)
 
 
 @family(6)
@@ -232,7 +296,8 @@ def run_lengths(rng: random.Random) -> Sketch:
     text = (
         f"f(s): the runs of equal characters of s that are at least {n} long, as a list of tuples (character, length)"
     )
-    return Sketch(text, source, "list[tuple[str, int]]", _phrase, (("",), ("aabbbca",)))
+    slips = ((f">= {n}", f"== {n}"), (f">= {n}", f"> {n}"), ("in runs if", "in runs[:-1] if"))
+    return Sketch(text, source, "list[tuple[str, int]]", _phrase, (("",), ("bbaaacb",)), slips)
 
 
 @family(6)
@@ -257,11 +322,29 @@ def brackets(rng: random.Random) -> Sketch:
             at = 2 * rng.randrange(len(pairs) // 2)
             inner = rng.choice([pairs[at] + inner + pairs[at + 1], inner + pairs[at : at + 2]])
         if rng.random() < 0.5:
-            cut = rng.randrange(len(inner))
-            inner = inner[:cut] + rng.choice(pairs) + inner[cut + 1 :]
+            broken = list(inner)
+            a, b = rng.randrange(len(inner)), rng.randrange(len(inner))
+            # In other order as many are opened as closed: who counts is wrong.
+            broken[a], broken[b] = rng.choice([(broken[b], broken[a]), (rng.choice(pairs), broken[b])])
+            inner = "".join(broken)
         return (inner,)
 
-    return Sketch(f"f(s): whether the brackets {pairs} in s are balanced", source, "bool", draw, (("",), (pairs[1],)))
+    edges = [("",), (2 * pairs[0],), (pairs[1] + pairs[0],)]
+    if len(pairs) > 2:
+        edges.append((pairs[0] + pairs[2] + pairs[1] + pairs[3],))
+    kinds = [pairs[at : at + 2] for at in range(0, len(pairs), 2)]
+    counts = f"def f(s): return all(s.count(a) == s.count(b) for a, b in {kinds})\n"
+    depths = f"""def f(s):
+    starts = [s[:end] for end in range(len(s))]
+    return all(s.count(a) == s.count(b) and all(t.count(a) >= t.count(b) for t in starts) for a, b in {kinds})
+"""
+    slips = (
+        (source, counts),
+        (source, depths),
+        ("stack.pop() != closes[c]", "not stack.pop()"),
+        ("not stack\n", "True\n"),
+    )
+    return Sketch(f"f(s): whether the brackets {pairs} in s are balanced", source, "bool", draw, tuple(edges), slips)
 
 
 @family(6)
@@ -282,7 +365,14 @@ def number_theory(rng: random.Random) -> Sketch:
         ]
     )  # fmt: skip
     returns = "list[int]" if "digits" in text else "int"
-    return Sketch(f"f(n): {text}", "def f(n):\n" + body, returns, lambda rng: (rng.randint(1, 99),), ((0,), (1,)))
+    slips = (
+        ("range(2, n)", "range(2, n + 1)"),
+        ("all(k % d for d in range(2, k))", "all(k % d or k == d for d in (2, 3, 5, 7))"),
+        ("range(n)", "range(n + 1)"),
+        (f"sum(k for k in range(n) if k % {a} == 0 or k % 7 == 0)", f"sum(range(0, n, {a})) + sum(range(0, n, 7))"),
+    )
+    edges = ((0,), (1,))
+    return Sketch(f"f(n): {text}", "def f(n):\n" + body, returns, lambda rng: (rng.randint(1, 199),), edges, slips)
 
 
 @family(6)
@@ -305,7 +395,12 @@ def intervals(rng: random.Random) -> Sketch:
         return ([[low, low + rng.randint(1, 6)] for low in lows],)
 
     text = f"f(spans): the spans [low, high] in order, those merged that {which}, as a list of lists"
-    return Sketch(text, source, "list[list[int]]", draw, (([],), ([[0, 2], [2, 5]],)))
+    slips = (
+        ("max(merged[-1][1], high)", "high"),
+        ("sorted(spans)", "spans"),
+        (f"low {touch} merged[-1][1]", f"low {touch} merged[-1][1] + 1"),
+    )
+    return Sketch(text, source, "list[list[int]]", draw, (([],), ([[0, 2], [2, 5]],)), slips)
 
 
 @family(6)
@@ -320,4 +415,15 @@ def longest(rng: random.Random) -> Sketch:
     return best
 """
     text = f"f(items): the length of the longest stretch of {said} neighbours in items"
-    return Sketch(text, source, "int", lambda rng: ([rng.randint(0, 4) for _ in range(rng.randint(2, 12))],), (([],),))
+    slips = (
+        ("< x", "<= x"),
+        ("> x", ">= x"),
+        ("items[i - 1] == x", "x in items[:i]"),
+        ("max(best, length)", "length"),
+        (source, "def f(items): return max(map(items.count, items), default=0)\n"),
+    )
+
+    def draw(rng: random.Random) -> Args:
+        return ([rng.randint(0, 4) for _ in range(rng.randint(1, 12))],)
+
+    return Sketch(text, source, "int", draw, (([],), ([3],)), slips)

@@ -4,21 +4,27 @@ import copy
 import json
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from latih.core import Task
-from latih.envs.code.families import Sketch, families
+from latih.envs.code.families import Args, Sketch, families
 from latih.envs.code.variations import variations
 from latih.envs.spaces import messages_of
+from latih.rewards.caller import pack
 from latih.rewards.function import LATE, NOTHING, Case, code_of, grade, values
-from latih.rewards.values import parse_type, shaped
+from latih.rewards.values import matches, parse_type, shaped
 from latih.sandbox import Limits
 
+Function = Callable[..., Any]
 LEVELS = max(families)
 TRIES = 50
 """Draws of calls that are new, five for each case at least, before fewer cases have to do."""
+SEARCH = 100
+"""Draws of a call that tells a slip, before it is taken for none."""
+FLOATS = 1e-6
+"""The tolerance of a drawn problem whose values are floats."""
 ROUNDING = 1e-9
 """The tolerance of a task that has a solution, where it does not say."""
 
@@ -51,7 +57,7 @@ def draw(level: int, rng: random.Random, shown: int = 0, hidden: int = 8) -> Pro
         cases = _cases(sketch, rng, shown, hidden)
         # By representation: values may be unhashable, and True is not to pass for 1.
         if len({repr(case.expected) for case in cases[shown:]}) > 1:
-            tolerance = 1e-6 if "float" in sketch.returns else 0.0
+            tolerance = FLOATS if "float" in sketch.returns else 0.0
             return Problem(sketch.text, tuple(cases), shown, "f", sketch.returns, tolerance, sketch.solution)
 
 
@@ -128,15 +134,49 @@ def _case(test: Any, returns: str | None, types: Sequence[str] | None) -> Case:
 
 
 def _cases(sketch: Sketch, rng: random.Random, shown: int, hidden: int) -> list[Case]:
-    """Drawn calls, the shown ones first; the edges are among the hidden ones. The solution is ours, and runs here."""
-    space: dict[str, Any] = {}
-    exec(sketch.solution, space)
-    drawn: list[tuple[Any, ...]] = []
+    """Drawn calls, the shown ones first.
+
+    Hidden are the edges, a call for each slip of the sketch that they do not tell, and drawn ones, one at least.
+    """
+    ours = _made(sketch.solution)
+    drawn: list[Args] = []
     for _ in range(max(TRIES, 5 * (shown + hidden))):
         args = sketch.draw(rng)
         if args not in drawn and args not in sketch.edges:
             drawn.append(args)
         if len(drawn) == shown + hidden:
             break
-    calls = [*drawn[:shown], *sketch.edges, *drawn[shown:]][: shown + hidden]
-    return [Case(args, space["f"](*copy.deepcopy(args))) for args in calls]
+    telling = list(sketch.edges)
+    for old, new in sketch.slips:
+        if old in sketch.solution:
+            theirs = _made(sketch.solution.replace(old, new))
+            looked_at = _looked_at(sketch, telling, rng)
+            found = next((args for args in looked_at if _differ(ours, theirs, args, sketch.returns)), None)
+            if found is not None and found not in telling:
+                telling.append(found)
+    telling = [args for args in telling if args not in drawn[:shown]][: hidden - 1]
+    calls = [*drawn[:shown], *telling, *(args for args in drawn[shown:] if args not in telling)]
+    return [Case(args, ours(*copy.deepcopy(args))) for args in calls[: shown + hidden]]
+
+
+def _looked_at(sketch: Sketch, telling: Sequence[Args], rng: random.Random) -> Iterator[Args]:
+    """Calls that may tell a slip: those that are there anyway, and others."""
+    yield from list(telling)
+    for _ in range(SEARCH):
+        yield sketch.draw(rng)
+
+
+def _differ(ours: Function, theirs: Function, args: Args, returns: str) -> bool:
+    try:
+        value = theirs(*copy.deepcopy(args))
+    except Exception:
+        return True
+    return not matches(ours(*copy.deepcopy(args)), pack(value), returns, FLOATS)
+
+
+def _made(source: str) -> Function:
+    """The function of a source, which is ours, and runs here."""
+    space: dict[str, Any] = {}
+    exec(source, space)
+    made: Function = space["f"]
+    return made

@@ -99,7 +99,7 @@ class RepoRepair(MessageEnv):
         count: int,
         packages: Sequence[str] = (),
         seed: int = 0,
-        bugs: int = 1,
+        bugs: Annotated[int, Field(ge=1)] = 1,
         progress: Callable[[str], None] = lambda line: None,
     ) -> Iterator[Task]:
         """Tasks for `latih tasks build repo_repair`: see `latih.envs.repo_repair.build.build_tasks`."""
