@@ -143,8 +143,9 @@ def _view(job: Job, *programs: str) -> list[str]:
             ours.add(path)
     made = {"/", "/tmp", "/work"}
     view = [*links, *_folders("/dev/x", made), *_folders("/proc/x", made)]
-    for device in ("null", "zero", "full", "random", "urandom"):
+    for device in ("null", "full", "random", "urandom"):
         view += ["--dev-bind", f"/dev/{device}", f"/dev/{device}"]
+    view += ["--dev-bind", "/dev/full", "/dev/zero"]  # reads as zeros too, but cannot be mapped as memory of nobody's
     view += ["--symlink", "/proc/self/fd", "/dev/fd", "--symlink", "/tmp", "/dev/shm"]
     for name, fd in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
         view += ["--symlink", f"/proc/self/fd/{fd}", f"/dev/{name}"]
