@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from latih.core import SandboxError
+from latih.rollout.threads import Threads
 from latih.sandbox import Limits, Workspace, run
 from latih.sandbox.process import Process
 from tests.sandbox.needs import needs_bubblewrap
@@ -184,6 +185,16 @@ def test_more_than_may_run_at_once_wait_and_no_clock_runs_meanwhile(monkeypatch:
     spans = sorted(tuple(map(float, result.stdout.split())) for result in results)
     assert all(end <= start for (_, end), (start, _) in itertools.pairwise(spans))
     assert sum(result.seconds for result in results) <= time.monotonic() - begun  # one after the other
+
+
+async def test_nor_the_deadline_of_an_envs_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    slots = threading.BoundedSemaphore(1)
+    monkeypatch.setattr(sys.modules["latih.sandbox.run"], "_slots", slots)
+    slots.acquire()
+    threading.Timer(6, slots.release).start()
+    begun = time.monotonic()
+    result = await Threads().take().call(lambda: run("print('done')"), 4)
+    assert (result.stdout, time.monotonic() - begun >= 6) == (b"done\n", True)
 
 
 def test_a_machine_out_of_files_is_the_sandboxs_fault(monkeypatch: pytest.MonkeyPatch) -> None:
