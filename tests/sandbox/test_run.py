@@ -154,6 +154,34 @@ def test_an_installed_latih_is_masked_but_for_its_kits(tmp_path: Path, monkeypat
     assert run(source, read_only=[kit]).stdout.decode() == f"['{kit}/tool.py']\n"
 
 
+def test_of_a_prefix_no_package_is_seen_wherever_conda_keeps_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = tmp_path / "conda"
+    for name in (
+        "bin/python",
+        "lib/python3.11/os.py",
+        "lib/python3.11/site-packages/a.py",
+        "pkgs/numpy/lib/python3.11/site-packages/b.py",
+        "envs/other/lib/python3.11/site-packages/c.py",
+        "share/doc/d.py",
+    ):
+        (prefix / name).parent.mkdir(parents=True, exist_ok=True)
+        (prefix / name).write_text("x")
+    (prefix / "lib64").symlink_to("lib")
+    tmp_path.chmod(0o755)
+    linux = sys.modules["latih.sandbox.linux"]
+    known = linux.interpreter()
+    monkeypatch.setattr(linux, "interpreter", lambda: (*known, str(prefix)))
+    source = f"""
+import os
+top = {str(prefix)!r}
+print(sorted(os.path.relpath(os.path.join(a, b), top) for a, _, c in os.walk(top) for b in c))
+print(os.readlink(top + "/lib64"), os.listdir(top + "/lib64/python3.11/site-packages"))
+"""
+    assert run(source).stdout.decode().splitlines() == ["['bin/python', 'lib/python3.11/os.py']", "lib []"]
+
+
 def test_wheels_of_ensurepip_are_masked() -> None:
     source = "import ensurepip, os; print(os.listdir(os.path.dirname(ensurepip.__file__) + '/_bundled'))"
     result = run(source)
