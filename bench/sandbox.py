@@ -1,6 +1,7 @@
 """What a sandboxed run costs, and what it leaves behind: `python bench/sandbox.py --runs 10000`."""
 
 import argparse
+import contextlib
 import os
 import resource
 import statistics
@@ -12,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from latih.sandbox import Limits, Workspace, backend, run
+from latih.sandbox.process import BOOT
 
 SOURCES = {
     "well-behaved": "import os; os.write(int(os.environ['LATIH_CHANNEL']), b'1'); open('file', 'w').write('x')",
@@ -72,29 +74,32 @@ def leaks(runs: int, threads: int) -> int:
     print(f"{runs} runs from {threads} threads in {seconds:.0f} s, {runs / seconds:.1f} a second")
     print(f"codes: { {code: codes.count(code) for code in sorted(set(codes), key=str)} }")
     for what in before:
-        print(f"{what}: {before[what]} before, {after[what]} after")
-    return sum(after[what] > before[what] for what in before)
+        print(f"{what}: {len(before[what])} before, {len(after[what])} after", *sorted(after[what] - before[what])[:9])
+    return sum(not after[what] <= before[what] for what in before)
 
 
-def census() -> dict[str, int]:
-    """What a run might leave behind. Processes are those of any sandbox here: let nobody else run one meanwhile."""
-    sandboxed = 0
+def census() -> dict[str, set[str]]:
+    """What a run might leave behind, that of others included: let nobody else run programs meanwhile.
+
+    Processes are those in another namespace, children of ours, and those that a launcher started, forks of it too.
+    """
+    ours = os.readlink("/proc/self/ns/pid")
+    sandboxed, mounts = set(), set(Path("/proc/self/mountinfo").read_text().splitlines())
     for each in Path("/proc").glob("[0-9]*"):
-        try:
-            stat = (each / "stat").read_text()
-            ours = (
-                f" {os.getpid()} " in stat.partition(")")[2][:20] or b"LATIH_CHANNEL" in (each / "environ").read_bytes()
-            )
-        except OSError:
-            continue
-        sandboxed += ours
-    temporary = [name for name in os.listdir(tempfile.gettempdir()) if name.startswith("latih-sandbox-")]
+        with contextlib.suppress(OSError):
+            parent = (each / "stat").read_text().rpartition(")")[2].split()[1]
+            if parent == str(os.getpid()) or BOOT.encode() in (each / "cmdline").read_bytes():
+                sandboxed.add(each.name)
+        with contextlib.suppress(OSError):
+            mounts.add(os.readlink(each / "ns" / "mnt"))  # one that lives holds all of its mounts
+            if os.readlink(each / "ns" / "pid") != ours or b"LATIH_CHANNEL=" in (each / "environ").read_bytes():
+                sandboxed.add(each.name)
     return {
         "processes in sandboxes": sandboxed,
-        "mounts": len(Path("/proc/self/mounts").read_text().splitlines()),
-        "temporary files": len(temporary),
-        "open files": len(os.listdir("/proc/self/fd")),
-        "threads": len(os.listdir("/proc/self/task")),
+        "mounts, and namespaces of them": mounts,
+        "temporary files": set(os.listdir(tempfile.gettempdir())),
+        "open files": set(os.listdir("/proc/self/fd")),
+        "threads": set(os.listdir("/proc/self/task")),
     }
 
 

@@ -1,11 +1,14 @@
 import contextlib
 import errno
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from latih.core import LatihError
-from latih.core.files import whole_file, whole_folder, writing
+from latih.core.files import scratch, whole_file, whole_folder, writing
 
 
 def test_a_file_is_new_or_as_it_was(tmp_path: Path) -> None:
@@ -61,3 +64,29 @@ def test_a_folder_that_cannot_be_put_there_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "folder").write_text("a file")
     with pytest.raises(NotADirectoryError), whole_folder(tmp_path / "folder"):
         pass
+
+
+def test_a_scratch_folder_of_a_process_that_was_killed_is_removed_and_one_in_use_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    code = "import os, sys, tempfile; tempfile.tempdir = sys.argv[1]\nfrom latih.core.files import scratch\n"
+    code += "with scratch('some-') as folder: (folder / 'secret').write_text('x'); print(folder, flush=True); input()"
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        left = Path(process.stdout.readline().strip())
+        (tmp_path / "other").mkdir()
+        for each in (left, tmp_path / "other"):
+            os.utime(each, (0, 0))
+        with scratch("some-") as ours:
+            assert {left, ours} <= set(tmp_path.iterdir())
+        process.kill()
+        process.wait()
+        os.utime(left)
+        with scratch("some-"):
+            assert left.exists()  # too young: it might not be locked yet
+        os.utime(left, (0, 0))
+        with scratch("some-") as ours:
+            assert set(tmp_path.iterdir()) == {ours, tmp_path / "other"}
+    assert [each.name for each in tmp_path.iterdir()] == ["other"]

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from latih.core.turns import waiting
 from latih.rollout.threads import Hung, Threads
 
 
@@ -117,3 +118,39 @@ asyncio.run(main())
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
     assert done.stdout == "abandoned\n", done.stderr
     assert time.monotonic() - start < 30
+
+
+async def test_waiting_for_a_turn_does_not_count_and_what_comes_after_it_does():
+    threads, turn = Threads(), threading.Event()
+    thread = threads.take()
+
+    def waits(then):
+        with waiting():
+            turn.wait(30)
+        return then()
+
+    call = asyncio.create_task(thread.call(lambda: waits(lambda: 7), 0.2))
+    await asyncio.sleep(1)
+    assert not call.done()
+    turn.set()
+    assert await call == 7
+    with pytest.raises(Hung):
+        await thread.call(lambda: waits(lambda: time.sleep(2)), 0.2)
+
+
+async def test_a_call_behind_one_that_waits_has_its_own_deadline():
+    threads, turn = Threads(), threading.Event()
+    thread = threads.take()
+
+    def waits():
+        with waiting():
+            turn.wait(30)
+
+    before = asyncio.create_task(thread.call(waits, 5))
+    await asyncio.sleep(0.1)
+    with pytest.raises(Hung):  # so that closing an env is bounded however long its step waits
+        await thread.call(lambda: None, 0.1)
+    before.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await before
+    turn.set()

@@ -343,13 +343,12 @@ def test_memory_of_a_process() -> None:
     assert run("x = bytearray(100 << 20); print(len(x))", limits=Limits(memory=200)).stdout == b"104857600\n"
 
 
-@pytest.mark.parametrize("flags", ["mmap.MAP_PRIVATE", "mmap.MAP_SHARED"])
-def test_memory_of_all_processes(flags: str) -> None:
-    source = f"""
+def test_memory_of_all_processes() -> None:
+    source = """
 import mmap, os, time
 for _ in range(6):
     if os.fork() == 0:
-        memory = mmap.mmap(-1, 64 << 20, flags={flags} | mmap.MAP_ANONYMOUS)
+        memory = mmap.mmap(-1, 64 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         for page in range(0, len(memory), 4096):
             memory[page] = 1
         time.sleep(60)
@@ -357,6 +356,42 @@ time.sleep(60)
 """
     result = run(source, limits=Limits(memory=150, wall=60))
     assert (result.code, result.timed_out) == (-signal.SIGKILL, False)
+
+
+def test_memory_that_nobody_is_resident_in_is_not_to_be_had() -> None:
+    # Its pages would stay when they are given up, or when the child that touched them ends: nothing would count them.
+    source = """
+import mmap
+told = []
+for name in (None, "/dev/zero", "/dev/full", "/tmp/file"):
+    file = open(name, "w+b" if name == "/tmp/file" else "r+b", buffering=0) if name else None
+    try:
+        file and name == "/tmp/file" and file.truncate(1 << 20)
+        mmap.mmap(file.fileno() if file else -1, 1 << 20)
+        told.append(0)
+    except OSError as exc:
+        told.append(exc.errno)
+tell([told, open("/dev/zero", "rb").read(3).hex()])
+"""
+    assert said(source) == [[38, 19, 19, 0], "000000"]  # ENOSYS, ENODEV
+
+
+def test_memory_is_shared_by_way_of_files() -> None:
+    source = """
+import multiprocessing
+from multiprocessing.shared_memory import SharedMemory
+value = multiprocessing.Value("i", 3)
+block = SharedMemory(create=True, size=8)
+def double():
+    value.value *= 2
+    block.buf[0] = 7
+child = multiprocessing.Process(target=double)
+child.start()
+child.join()
+tell([value.value, block.buf[0]])
+os._exit(0)
+"""
+    assert said(source) == [6, 7]
 
 
 def test_children_that_share_memory_are_not_counted_twice() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from latih.core import SandboxError
+from latih.rollout.threads import Threads
 from latih.sandbox import Limits, Workspace, run
 from latih.sandbox.process import Process
 from tests.sandbox.needs import needs_bubblewrap
@@ -153,6 +154,34 @@ def test_an_installed_latih_is_masked_but_for_its_kits(tmp_path: Path, monkeypat
     assert run(source, read_only=[kit]).stdout.decode() == f"['{kit}/tool.py']\n"
 
 
+def test_of_a_prefix_no_package_is_seen_wherever_conda_keeps_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = tmp_path / "conda"
+    for name in (
+        "bin/python",
+        "lib/python3.11/os.py",
+        "lib/python3.11/site-packages/a.py",
+        "pkgs/numpy/lib/python3.11/site-packages/b.py",
+        "envs/other/lib/python3.11/site-packages/c.py",
+        "share/doc/d.py",
+    ):
+        (prefix / name).parent.mkdir(parents=True, exist_ok=True)
+        (prefix / name).write_text("x")
+    (prefix / "lib64").symlink_to("lib")
+    tmp_path.chmod(0o755)
+    linux = sys.modules["latih.sandbox.linux"]
+    known = linux.interpreter()
+    monkeypatch.setattr(linux, "interpreter", lambda: (*known, str(prefix)))
+    source = f"""
+import os
+top = {str(prefix)!r}
+print(sorted(os.path.relpath(os.path.join(a, b), top) for a, _, c in os.walk(top) for b in c))
+print(os.readlink(top + "/lib64"), os.listdir(top + "/lib64/python3.11/site-packages"))
+"""
+    assert run(source).stdout.decode().splitlines() == ["['bin/python', 'lib/python3.11/os.py']", "lib []"]
+
+
 def test_wheels_of_ensurepip_are_masked() -> None:
     source = "import ensurepip, os; print(os.listdir(os.path.dirname(ensurepip.__file__) + '/_bundled'))"
     result = run(source)
@@ -184,6 +213,16 @@ def test_more_than_may_run_at_once_wait_and_no_clock_runs_meanwhile(monkeypatch:
     spans = sorted(tuple(map(float, result.stdout.split())) for result in results)
     assert all(end <= start for (_, end), (start, _) in itertools.pairwise(spans))
     assert sum(result.seconds for result in results) <= time.monotonic() - begun  # one after the other
+
+
+async def test_nor_the_deadline_of_an_envs_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    slots = threading.BoundedSemaphore(1)
+    monkeypatch.setattr(sys.modules["latih.sandbox.run"], "_slots", slots)
+    slots.acquire()
+    threading.Timer(6, slots.release).start()
+    begun = time.monotonic()
+    result = await Threads().take().call(lambda: run("print('done')"), 4)
+    assert (result.stdout, time.monotonic() - begun >= 6) == (b"done\n", True)
 
 
 def test_a_machine_out_of_files_is_the_sandboxs_fault(monkeypatch: pytest.MonkeyPatch) -> None:

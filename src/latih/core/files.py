@@ -3,7 +3,9 @@
 import contextlib
 import errno
 import os
+import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +13,8 @@ from latih.core.errors import LatihError
 
 TEMPORARY = ".tmp-"
 """Prefix of names that are being written; whatever still carries it after a crash is rubbish."""
+UNLOCKED = 60.0
+"""Seconds that the folder of `scratch` has from being made to being locked, at most."""
 
 
 def is_full(exc: BaseException) -> bool:
@@ -85,11 +89,33 @@ def whole_folder(path: Path) -> Iterator[Path]:
                 raise
 
 
+@contextlib.contextmanager
+def scratch(prefix: str) -> Iterator[Path]:
+    """Give an empty temporary folder, and remove those of that prefix whose process was killed. Not for Windows."""
+    import fcntl  # not there on Windows, where this module is imported all the same
+
+    for each in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        with contextlib.suppress(OSError):  # in use, another user's, or removed by another sweep
+            if time.time() - each.stat(follow_symlinks=False).st_mtime > UNLOCKED:
+                with _opened(each) as handle:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(each)
+    with tempfile.TemporaryDirectory(prefix=prefix) as made, _opened(Path(made)) as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)  # goes with our process, however that ends
+        yield Path(made)
+
+
 def fsync(path: Path) -> None:
     """Wait until a file, or the entries of a folder, are on the disk. Raises OSError."""
+    with _opened(path) as handle:
+        os.fsync(handle)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
     handle = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        yield handle
     finally:
         os.close(handle)
 

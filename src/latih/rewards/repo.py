@@ -11,12 +11,11 @@ import inspect
 import json
 import secrets
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from latih.core.errors import LatihError
+from latih.core.files import scratch
 from latih.core.schema import Record
 from latih.data.packages import Sdist, read_sdist, test_kit
 from latih.rewards import repo_runner
@@ -230,8 +229,7 @@ def run_tests(
     """Run test files against code in a fresh sandbox. The tests lie outside of its working directory, read-only."""
     kit = test_kit()
     nonce = secrets.token_hex(16)  # no seed: it says nothing but which run wrote a line
-    with tempfile.TemporaryDirectory(prefix="latih-tests-") as temporary:
-        top = Path(temporary)
+    with scratch("latih-tests-") as top:
         folder = top / "tests"
         for name, data in {INI: CONFIG.encode(), **tests}.items():
             place = folder / name

@@ -43,7 +43,7 @@ class RolloutSettings(Record):
     max_envs: int = Field(default=128, ge=1)
     """Bound on live envs, and so on episodes that are played at once."""
     step_timeout: float = Field(default=60.0, gt=0)
-    """For one call of an env, its constructor included; its `close` gets 10 at most."""
+    """For one call of an env, its constructor included, not counting a wait for a sandbox; `close` gets 10 at most."""
     model_timeout: float = Field(default=600.0, gt=0)
     """For one call of the sampler, not counting the wait for a place under `max_model_calls`."""
     episode_timeout: float = Field(default=3600.0, gt=0)

@@ -8,8 +8,13 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from latih.core.turns import Waits, counted
+
 T = TypeVar("T")
-Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]]
+Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any], Waits]
+
+SHORTEST = 0.02
+"""Seconds between two looks at a call that waits for its turn when its deadline is near."""
 
 
 class Hung(Exception):
@@ -33,27 +38,31 @@ class Thread:
     async def call(self, function: Callable[[], T], timeout: float) -> T:
         """The result of `function()`, or what it raises. Raises Hung after `timeout` seconds.
 
+        Time in which the call waits for its turn (`core.turns`) does not count.
         A thread whose call hung, or whose caller was cancelled meanwhile, stays `busy` until that call ends.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self.busy = True
-        self.jobs.put((loop, future, function))
+        waits = Waits()
+        begun = loop.time()
+        self.jobs.put((loop, future, function, waits))
         try:
-            async with asyncio.timeout(timeout):
-                return await future
-        except TimeoutError:
-            if not future.cancelled():
-                # The call had ended: the loop was busy with something else past the deadline. Or it raised this itself.
+            while not future.done() and (left := begun + timeout + waits.seconds - loop.time()) > 0:
+                await asyncio.wait([future], timeout=max(left, SHORTEST))
+            if future.done():  # or it ended while the loop was busy with something else past the deadline
                 return future.result()
-            self.pool.abandoned += 1
-            frame = sys._current_frames().get(self.thread.ident or 0)
-            raise Hung("".join(traceback.format_stack(frame)) if frame else "") from None
+        finally:
+            future.cancel()  # where nobody waits any more: what comes is late
+        self.pool.abandoned += 1
+        frame = sys._current_frames().get(self.thread.ident or 0)
+        raise Hung("".join(traceback.format_stack(frame)) if frame else "")
 
     def _work(self) -> None:
         while (job := self.jobs.get()) is not None:
-            loop, future, function = job
+            loop, future, function, waits = job
             result, error = None, None
+            counted(waits)
             try:
                 result = function()
             except BaseException as exc:
@@ -63,7 +72,8 @@ class Thread:
                 loop.call_soon_threadsafe(self._deliver, future, result, error)
             except RuntimeError:  # the loop is closed: nobody waits any more
                 self.pool.late += 1
-            del job, loop, future, function, result, error  # keep nothing alive while waiting
+            counted(None)
+            del job, loop, future, function, waits, result, error  # keep nothing alive while waiting
 
     def _deliver(self, future: "asyncio.Future[Any]", result: Any, error: Exception | None) -> None:
         if future.done():

@@ -20,6 +20,8 @@ INSTALL = "install it (Debian, Ubuntu: `apt install bubblewrap`; Fedora: `dnf in
 
 SYSTEM = ("/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/etc/ld.so.cache")
 
+PARTS = ("bin", "include", "lib*", "pyvenv.cfg")
+
 OURS = str(Path(__file__).resolve().parent.parent)
 """latih itself is not for the programs inside: it can play its environments."""
 
@@ -134,17 +136,18 @@ def _view(job: Job, *programs: str) -> list[str]:
     temporary, work = (
         ["--perms", "1777", "--size", str(size), "--tmpfs"] for size in (job.limits.disk << 20, job.room)
     )
-    ours = {path for path in SYSTEM if os.path.exists(path)} | {*interpreter(), *programs}
+    ours = {path for path in SYSTEM if os.path.exists(path)} | {*programs}
     links = []
-    for path in ("/bin", "/lib", "/lib32", "/lib64"):
+    for path in ("/bin", "/lib", "/lib32", "/lib64", *_parts()):
         if os.path.islink(path):
-            links += ["--symlink", os.readlink(path), path]
+            links.append(path)
         elif os.path.exists(path):
             ours.add(path)
     made = {"/", "/tmp", "/work"}
-    view = [*links, *_folders("/dev/x", made), *_folders("/proc/x", made)]
-    for device in ("null", "zero", "full", "random", "urandom"):
+    view = [*_folders("/dev/x", made), *_folders("/proc/x", made)]
+    for device in ("null", "full", "random", "urandom"):
         view += ["--dev-bind", f"/dev/{device}", f"/dev/{device}"]
+    view += ["--dev-bind", "/dev/full", "/dev/zero"]  # reads as zeros too, but cannot be mapped as memory of nobody's
     view += ["--symlink", "/proc/self/fd", "/dev/fd", "--symlink", "/tmp", "/dev/shm"]
     for name, fd in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
         view += ["--symlink", f"/proc/self/fd/{fd}", f"/dev/{name}"]
@@ -152,6 +155,10 @@ def _view(job: Job, *programs: str) -> list[str]:
     for path in sorted(ours):
         if not any(path.startswith(each + "/") for each in ours):
             view += [*_folders(path, made), "--ro-bind", path, path]
+    for path in links:
+        if any(path.startswith(each + "/") for each in ours):
+            continue  # it comes with the folder
+        view += [*_folders(path, made), "--symlink", os.readlink(path), path]
     masked = _masked(ours)
     for path in masked:
         view += ["--tmpfs", path]
@@ -194,6 +201,11 @@ def _readable(paths: Sequence[Path]) -> Iterator[str]:
             yield from (str(each) for each in path.iterdir())
         else:
             yield str(path)
+
+
+def _parts() -> list[str]:
+    """Of each prefix what an interpreter needs: that of conda holds packages and other environments beside it."""
+    return [str(each) for prefix in interpreter() for name in PARTS for each in Path(prefix).glob(name)]
 
 
 @functools.cache

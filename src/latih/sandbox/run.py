@@ -7,13 +7,16 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from latih.core.turns import waiting
 from latih.sandbox.backends import Job, backend
 from latih.sandbox.limits import Limits, Result
 from latih.sandbox.workspace import Workspace, put, total
 
 DEFAULTS = Limits()
 AT_ONCE = 4 * (os.cpu_count() or 1)
-"""Sandboxes that run at a time; more wait before their clocks start, so that load alone makes no program too slow."""
+"""Sandboxes that run at a time; more wait before their clocks start, so that load alone makes no program too slow.
+
+Nor an env's step: what waits says so (`core.turns`)."""
 SPARE = 1 << 20
 """Bytes left free in a working directory however full it is, so that what a program left there does not matter."""
 _slots = threading.BoundedSemaphore(AT_ONCE)
@@ -42,7 +45,8 @@ def run(
     where = backend()
     with contextlib.ExitStack() as stack:
         tree = stack.enter_context(workspace.turn()) if workspace else {}
-        stack.enter_context(_slots)
+        with waiting():
+            stack.enter_context(_slots)
         for name, data in files.items():
             put(tree, name, data)
         disk, held = limits.disk << 20, total(tree)

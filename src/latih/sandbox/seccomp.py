@@ -9,12 +9,19 @@ import functools
 import platform
 import struct
 
-LOAD, JUMP_EQUAL, JUMP_FROM, RETURN = 0x20, 0x15, 0x35, 0x06
+LOAD, JUMP_EQUAL, JUMP_FROM, JUMP_SET, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 X32 = 0x40000000
+FLAGS = 40  # the lower half of the fourth argument, where bytes go from low to high
 
 ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 """The kernel's number of the architecture, and its column below."""
+
+MMAP = (9, 222)
+MAP_SHARED, MAP_ANONYMOUS = 0x01, 0x20
+"""`mmap` with both is refused: a process may hold such pages without being resident in them (`madvise`, a child that
+touched them and is gone), so nothing here could count them. Files in /tmp, which have a limit, can be shared instead.
+"""
 
 REFUSED = {
     # memory outside of every limit of a process
@@ -65,13 +72,17 @@ def rules() -> bytes:
     if not number:
         return b""
     refused = sorted(numbers[column] for numbers in REFUSED.values())
-    count = len(refused)
+    count = len(refused) + 4
     lines = [
         (LOAD, 0, 0, 4),  # the architecture of the call
         (JUMP_EQUAL, 0, count + 3, number),  # a foreign one is refused
         (LOAD, 0, 0, 0),  # the number of the call
         (JUMP_FROM, count + 1, 0, X32),
         *((JUMP_EQUAL, count - index, 0, each) for index, each in enumerate(refused)),
+        (JUMP_EQUAL, 0, 3, MMAP[column]),
+        (LOAD, 0, 0, FLAGS),
+        (JUMP_SET, 0, 1, MAP_ANONYMOUS),
+        (JUMP_SET, 1, 0, MAP_SHARED),
         (RETURN, 0, 0, ALLOW),
         (RETURN, 0, 0, ERRNO | errno.ENOSYS),
     ]
