@@ -2,6 +2,7 @@ import functools
 import itertools
 import math
 import random
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from latih.core import Message, ToolCall
 from latih.envs import message_of
-from latih.envs.tic_tac_toe import LINES, SYSTEM, SYSTEM_LINES, TicTacToe, best_moves, render, value, winner
+from latih.envs.tic_tac_toe import LINES, SYSTEM, SYSTEM_LINES, TicTacToe, best_moves, prospects, render, value, winner
 from tests.envs.playing import episodes_in_other_processes, play
 from tests.soak import examples
 
@@ -82,50 +83,87 @@ def test_every_sequence_of_replies_is_played_right() -> None:
     assert min(endings.values()) > 0, endings
 
 
-def exact_rates(policy: str, opponent: str) -> dict[str, float]:
-    """Win, draw and loss rates of a player against another, by summing over all games; sides by a fair coin.
+Rates = tuple[Fraction, Fraction, Fraction]
+"""Of wins, draws and losses."""
 
-    `winning` is the player with the highest win rate against this opponent: the ceiling.
+
+@functools.cache
+def exact_rates(policy: str, opponent: str, sides: str = "XO") -> Rates:
+    """Of a player against another, by summing over all games; sides by a fair coin.
+
+    `winning` is the player with the highest win rate against this opponent, and `earning` one of the highest reward, 1
+    for a win and -1 for a loss, drawing lots among moves that are equal in that.
     """
 
     def moves(board: str, player: str) -> list[int]:
-        return best_moves(board) if player in ("expert", "minimax") else [i for i in range(9) if board[i] == "."]
+        return best_moves(board) if player == "minimax" else [i for i in range(9) if board[i] == "."]
 
     @functools.cache
-    def rates(board: str, side: str) -> tuple[float, float, float]:
+    def rates(board: str, side: str) -> Rates:
         mover = "X" if board.count("X") == board.count("O") else "O"
         if won := three_in_a_row(board):
-            return (1.0, 0.0, 0.0) if side in won else (0.0, 0.0, 1.0)
+            return (Fraction(side in won), Fraction(0), Fraction(side not in won))
         if "." not in board:
-            return (0.0, 1.0, 0.0)
+            return (Fraction(0), Fraction(1), Fraction(0))
         player = policy if mover == side else opponent
         children = [rates(board[:i] + mover + board[i + 1 :], side) for i in moves(board, player)]
         if player == "winning":
             return max(children)
+        if player == "earning":
+            most = max(win - loss for win, _, loss in children)
+            children = [each for each in children if each[0] - each[2] == most]
         return tuple(sum(each) / len(children) for each in zip(*children, strict=True))  # type: ignore[return-value]
 
-    both = zip(rates("." * 9, "X"), rates("." * 9, "O"), strict=True)
-    return dict(zip(("win", "draw", "loss"), (sum(each) / 2 for each in both), strict=True))
+    every = zip(*(rates("." * 9, side) for side in sides), strict=True)
+    return tuple(sum(each) / len(sides) for each in every)  # type: ignore[return-value]
+
+
+EXPERT = {"random": "earning", "minimax": "minimax"}
+"""What the expert plays against each opponent."""
 
 
 # The table of docs/envs/tic_tac_toe.md, in percent.
 BASELINES = {
     ("random", "random"): (43.7, 12.7, 43.7),
-    ("expert", "random"): (87.3, 12.7, 0.0),
+    ("earning", "random"): (96.3, 3.3, 0.4),
+    ("minimax", "random"): (87.3, 12.7, 0.0),
     ("winning", "random"): (96.7, 2.5, 0.8),
     ("random", "minimax"): (0.0, 12.7, 87.3),
-    ("expert", "minimax"): (0.0, 100.0, 0.0),
+    ("minimax", "minimax"): (0.0, 100.0, 0.0),
 }
 
 
 @pytest.mark.parametrize(("policy", "opponent"), BASELINES)
 def test_baselines_of_the_docs_are_exact(policy: str, opponent: str) -> None:
     rates = exact_rates(policy, opponent)
-    assert tuple(round(100 * each, 1) for each in rates.values()) == BASELINES[policy, opponent]
+    assert tuple(round(float(100 * each), 1) for each in rates) == BASELINES[policy, opponent]
 
 
 def test_random_play_wins_737_of_1260_as_x_and_121_of_420_as_o() -> None:
-    assert exact_rates("random", "random")["win"] == pytest.approx((737 / 1260 + 121 / 420) / 2)
+    assert exact_rates("random", "random")[0] == (Fraction(737, 1260) + Fraction(121, 420)) / 2
+
+
+def test_no_policy_earns_more_from_a_random_opponent_than_the_expert() -> None:
+    most = [win - loss for win, _, loss in (exact_rates("earning", "random", side) for side in ("X", "O", "XO"))]
+    assert [round(float(each), 4) for each in most] == [0.9948, 0.9249, 0.9598]
+    first = prospects("." * 9, 1.0, 0.0, -1.0)
+    assert max(first.values()) == pytest.approx(float(most[0]))
+    replies = [prospects("." * i + "X" + "." * (8 - i), 1.0, 0.0, -1.0) for i in range(9)]
+    assert sum(max(each.values()) for each in replies) / 9 == pytest.approx(float(most[1]))
+
+
+def test_the_expert_takes_a_risk_that_pays_against_a_random_opponent() -> None:
+    env = TicTacToe(side="o")
+    env.reset(seed=0)
+    env.board = "X.X..O..."
+    # O at 5: X wins at 2, and O at 4 after X at 7, 8 or 9; after X at 4, O at 2 earns -1 (X at 7), 0 (8) or 1 (9). So
+    # (-1 + 3 + 0) / 5, where blocking at 2 earns a third.
+    earned = prospects(env.board, 1.0, 0.0, -1.0)
+    assert (earned[4], max(earned.values())) == (pytest.approx(0.4), earned[4])
+    assert earned[1] == pytest.approx(1 / 3)
+    assert {env.scripted("expert", random.Random(i)) for i in range(9)} == {"5"}
+    env.rewards["loss"] = -20.0  # a loss that costs as much is not worth the risk
+    assert {env.scripted("expert", random.Random(i)) for i in range(9)} == {"2"}
 
 
 @pytest.mark.parametrize("opponent", ["random", "minimax"])
@@ -134,11 +172,12 @@ def test_scripted_play_scores_what_it_should(policy: str, opponent: str) -> None
     games = 4000
     env = TicTacToe(opponent=opponent)  # type: ignore[arg-type]
     metrics = [play(env, policy, i).metrics for i in range(games)]
-    for name, rate in exact_rates(policy, opponent).items():
+    player = EXPERT[opponent] if policy == "expert" else policy
+    for name, rate in zip(("win", "draw", "loss"), map(float, exact_rates(player, opponent)), strict=True):
         seen = sum(each[name] for each in metrics) / games
         assert abs(seen - rate) <= 3 * math.sqrt(rate * (1 - rate) / games), (name, seen)
     assert sum(each["invalid"] for each in metrics) == 0
-    assert policy != "expert" or not any(each["loss"] for each in metrics)
+    assert (policy, opponent) != ("expert", "minimax") or not any(each["loss"] for each in metrics)
     assert opponent != "minimax" or not any(each["win"] for each in metrics)
 
 

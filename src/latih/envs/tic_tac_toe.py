@@ -61,6 +61,31 @@ def best_moves(board: str) -> list[int]:
     return [square for square in moves if values[square] == max(values.values())]
 
 
+@functools.cache
+def prospects(board: str, win: float, draw: float, loss: float) -> dict[int, float]:
+    """What each move (0 to 8) of the side to move earns on average, in a position that is not over.
+
+    The other side moves at random, and the mover's later moves are those that earn the most. It may risk a loss for a
+    likelier win, which perfect play does not.
+    """
+    mark = "XO"[len(empty_squares(board)) % 2 == 0]
+    return {square: _prospect(put(board, square, mark), win, draw, loss) for square in empty_squares(board)}
+
+
+def _prospect(board: str, win: float, draw: float, loss: float) -> float:
+    """What the side that has just moved earns on average."""
+    if winner(board):
+        return win
+    replies = [put(board, square, "XO"[len(empty_squares(board)) % 2 == 0]) for square in empty_squares(board)]
+    if not replies:
+        return draw
+    earned = [
+        loss if winner(reply) else max(prospects(reply, win, draw, loss).values()) if EMPTY in reply else draw
+        for reply in replies
+    ]
+    return sum(earned) / len(earned)
+
+
 def system(lines: bool) -> Message:
     """What stands above every position."""
     return Message(role="system", content=SYSTEM_LINES if lines else SYSTEM)
@@ -174,10 +199,17 @@ class TicTacToe(MessageEnv):
         return 0.0, self._info(None)
 
     def scripted(self, name: str, rng: random.Random) -> str:
-        """A legal move: any (`random`), or a perfect one (`expert`)."""
+        """A legal move: any (`random`), or one that earns the most against the opponent at hand (`expert`)."""
         if name not in self.policies:
             super().scripted(name, rng)
-        return str(rng.choice(best_moves(self.board) if name == "expert" else empty_squares(self.board)) + 1)
+        if name == "random":
+            moves = empty_squares(self.board)
+        elif self.opponent == "minimax":
+            moves = best_moves(self.board)
+        else:
+            earned = prospects(self.board, *(self.rewards[each] for each in ("win", "draw", "loss")))
+            moves = [move for move, value in earned.items() if value > max(earned.values()) - 1e-9]
+        return str(rng.choice(moves) + 1)
 
     def _open(self) -> None:
         """Play up to the policy's first turn."""
