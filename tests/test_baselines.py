@@ -25,6 +25,13 @@ def script() -> ModuleType:
 
 def test_the_list_of_environments_shows_the_tables_of_the_pages(script: ModuleType) -> None:
     index = (ROOT / "docs" / "envs" / "README.md").read_text(encoding="utf-8")
+    pages = sorted(path for path in script.PAGES.glob("*.md") if path.name != "README.md")
+    commands = [
+        re.search(r"^    (latih baseline .*?)(?: --episodes \d+)?$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        for page in pages
+    ]
+    # of the recipe's dials, so that the list is what `latih baseline --all` gives
+    assert [found and found[1] for found in commands] == [f"latih baseline {page.stem}" for page in pages]
     assert script.overview(index) == index, "run `python docs/baselines.py NAME` for the page that changed"
 
 

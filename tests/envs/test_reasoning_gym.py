@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from latih.core import ConfigError, GraderError
 from latih.envs import describe, find, make
-from latih.envs.reasoning_gym import ReasoningGym, create, excluded, names
+from latih.envs.reasoning_gym import EXCLUDED, ReasoningGym, create, excluded, names
 from tests.envs.playing import play
 from tests.soak import examples, forms
 
@@ -44,6 +45,19 @@ def test_the_expert_scores_the_maximum_and_others_nothing(name: str) -> None:
         for reply in ("", question, f"<answer>{question}</answer>", "<answer></answer>", tried.answer):
             tried.reset(seed=seed)
             assert tried.step(reply)[1] == 0.0
+
+
+def test_another_version_than_the_audited_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    pyproject = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    audited = json.loads(EXCLUDED.read_text(encoding="utf-8"))["version"]
+    assert pyproject.count(f'"reasoning-gym=={audited}"') == pyproject.count('"reasoning-gym=') == 2
+    monkeypatch.setattr("latih.envs.reasoning_gym.version", lambda _: "0.2.0")
+    with pytest.raises(ConfigError) as told:
+        make("reasoning_gym:gcd")
+    assert str(told.value) == (
+        "reasoning-gym 0.2.0 is installed, but which of its tasks are safe is known of 0.1.25 only: "
+        "pip install -c constraints.txt '.[reasoning-gym]' in latih's clone"
+    )
 
 
 def test_a_family_is_found_by_its_members() -> None:

@@ -4,6 +4,7 @@ import functools
 import json
 import math
 import random
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -71,9 +72,18 @@ class ReasoningGym(MessageEnv):
 
     @classmethod
     def member(cls, name: str) -> "type[ReasoningGym]":
-        """The class of one task. Raises ConfigError where there is none, or reasoning-gym is not installed."""
+        """The class of one task.
+
+        Raises ConfigError where there is none, or no reasoning-gym of the version that was audited is installed.
+        """
         if name not in names():
             raise ConfigError(f"unknown task reasoning_gym:{name}: {nearest(name, names())}")
+        installed, audited = version("reasoning-gym"), _audit()["version"]
+        if installed != audited:
+            raise ConfigError(
+                f"reasoning-gym {installed} is installed, but which of its tasks are safe is known of {audited} only: "
+                f"{extra('reasoning-gym')}"
+            )
         return _member(name)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Item, dict[str, Any]]:
@@ -145,11 +155,16 @@ def oracle(name: str, entry: dict[str, Any]) -> str:
     return answer if isinstance(answer, str) else "" if answer is None else json.dumps(answer)
 
 
-@functools.cache
 def excluded() -> dict[str, dict[str, str]]:
     """The tasks that are not to be trained on, each with its `kind` and `why`."""
-    tasks: dict[str, dict[str, str]] = json.loads(EXCLUDED.read_text(encoding="utf-8"))["tasks"]
+    tasks: dict[str, dict[str, str]] = _audit()["tasks"]
     return tasks
+
+
+@functools.cache
+def _audit() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(EXCLUDED.read_text(encoding="utf-8"))
+    return found
 
 
 @functools.cache
