@@ -339,8 +339,11 @@ def test_tasks_bring_prompt_and_answers() -> None:
         )
         assert [each.text for each in messages] == ["Who, and when?"]
         assert env.step("A. Ada\nB. 09:00 pm")[1] == 1.0
-    with pytest.raises(ConfigError, match="lists the names"):
-        env.scripted("random", random.Random(0))
+        # names that it does not list: its capitalised words, and what answers the other question
+        said = {tuple(env.scripted("random", random.Random(i)).splitlines()) for i in range(50)}
+        assert said == {(f"A. {a}", f"B. {b}") for a in ("Who", "9:00 PM") for b in ("Who", "Ada")}
+        env.reset(options={"task": Task(prompt="who?", **{column: {"A": "Ada"}})})
+        assert env.scripted("random", random.Random(0)) == "A. who?"
     for answer in (None, "Ada", {}, {"AB": "Ada"}, {"A": 5}):
         with pytest.raises(ValueError, match="task 'x' has no answers by letter"):
             env.reset(options={"task": Task(id="x", prompt="Who?", answer=answer)})

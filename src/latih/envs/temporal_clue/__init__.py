@@ -1,11 +1,12 @@
 """Temporal Clue: deduction puzzles with one answer, made from a seed or the rows of a data set."""
 
 import random
+import re
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError, validate_call
 
-from latih.core import ConfigError, Message, Task
+from latih.core import Message, Task
 from latih.envs.base import MessageEnv
 from latih.envs.registry import register
 from latih.envs.spaces import Item, messages_of, text_of
@@ -73,7 +74,8 @@ class TemporalClue(MessageEnv):
         if self.task:
             self.check_task(self.task)
             messages = messages_of(self.task.prompt)
-            self.answers, self.options = _answers(self.task), read_options(messages[-1].text)
+            self.answers = _answers(self.task)
+            self.options = _guesses(messages[-1].text, self.answers) | read_options(messages[-1].text)
             return messages, {}
         made = puzzle(self.size, int(self.np_random.integers(2**63)))
         self.answers, self.options = made.answers, made.options
@@ -105,18 +107,25 @@ class TemporalClue(MessageEnv):
                 raise ValueError(f"task {task.id!r}: no line can answer {letter}. {answers[letter]!r}")
 
     def scripted(self, name: str, rng: random.Random) -> str:
-        """The solution (`expert`), or for each question any of the names that may answer it (`random`)."""
+        """The solution (`expert`), or for each question any of the names that may answer it (`random`).
+
+        Of a task whose prompt does not list them in the public puzzles' form, any capitalised word of it, or what answers
+        another question.
+        """
         if name == "expert":
             return _lines(self.answers)
         if name == "random":
-            if self.options.keys() != self.answers.keys():
-                raise ConfigError("the random policy needs a prompt that lists the names, in the public puzzles' form")
-            return _lines({letter: rng.choice(names) for letter, names in self.options.items()})
+            return _lines({letter: rng.choice(self.options[letter]) for letter in self.answers})
         return str(super().scripted(name, rng))
 
 
 def _lines(answers: dict[str, str]) -> str:
     return "\n".join(f"{letter}. {answer}" for letter, answer in answers.items())
+
+
+def _guesses(prompt: str, answers: dict[str, str]) -> dict[str, list[str]]:
+    words = re.findall(r"\b[A-Z][\w'-]*", prompt) or prompt.split()
+    return {letter: [*words, *(answers[each] for each in answers if each != letter)] for letter in answers}
 
 
 def _answers(task: Task) -> dict[str, str]:
