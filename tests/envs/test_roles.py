@@ -84,6 +84,22 @@ def test_an_invalid_move_costs_its_side_and_pays_the_other_nothing():
         assert (metrics["x"]["walkover"], metrics["o"]["invalid"]) == (1.0, 1.0)
 
 
+def test_a_game_cut_short_has_metrics_and_no_outcome():
+    env = make("tic_tac_toe_duel")
+    env.reset(seed=0)
+    env.step("1")
+    none = dict.fromkeys(("win", "draw", "loss", "invalid", "walkover"), 0.0)
+    assert env.truncate("x", "context") == (0.0, {"metrics": none | {"moves": 1.0}})
+    assert env.truncate("o", "context") == (0.0, {"metrics": none | {"moves": 0.0}})
+    env = make("codewords")
+    env.reset(seed=0)
+    for role in env.roles:
+        assert env.truncate(role, "context") == (
+            0.0,
+            {"metrics": {"accuracy": 0.0, "correct": 0.0, "invalid": 0.0}},
+        )
+
+
 def test_perfect_play_draws_and_costs_nobody_anything():
     for seed in range(5):
         _, rewards, metrics = play(make("tic_tac_toe_duel"), "expert", seed)

@@ -1,7 +1,7 @@
 """Codewords: one role hints at words that the other has to find."""
 
 import random
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, validate_call
 
@@ -107,6 +107,10 @@ class Codewords(RolesEnv):
             return self._end(invalid="guesser")
         return self._end(right=len(set(guess) & set(self.targets)) / self.count)
 
+    def truncate(self, role: str, reason: str) -> tuple[float, dict[str, Any]]:
+        """A game that was cut short has found no target, and pays nothing."""
+        return 0.0, {"metrics": self._metrics(role)}
+
     def scripted(self, name: str, rng: random.Random) -> str | Message:
         """A topic and words of the board: any (`random`), or those that belong together (`expert`)."""
         if name not in self.policies:
@@ -122,9 +126,7 @@ class Codewords(RolesEnv):
         for role in self.roles:
             self.pay(role, -0.5 if invalid else right)
             self.tell(role, f"The targets were: {' '.join(self.targets)}")
-        self.end(
-            {
-                role: {"accuracy": right, "correct": float(right == 1.0), "invalid": float(role == invalid)}
-                for role in self.roles
-            }
-        )
+        self.end({role: self._metrics(role, right, invalid) for role in self.roles})
+
+    def _metrics(self, role: str, right: float = 0.0, invalid: str = "") -> dict[str, float]:
+        return {"accuracy": right, "correct": float(right == 1.0), "invalid": float(role == invalid)}

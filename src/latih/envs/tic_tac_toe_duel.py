@@ -1,7 +1,7 @@
 """Tic-tac-toe for two policies, or for one that plays against itself."""
 
 import random
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, validate_call
 
@@ -25,7 +25,8 @@ class TicTacToeDuel(RolesEnv):
 
     by default 1, 0, -1 and -1.5. An invalid move ends the game, and pays nothing to the other side: nobody shall win by
     another's stammer. Metrics of each role: `win`, `draw`, `loss`, `invalid`, `walkover` (the other side's move was
-    invalid), one of which is 1, and `moves`, its own valid ones. See docs/envs/tic_tac_toe_duel.md.
+    invalid), one of which is 1, none in a game cut short, and `moves`, its own valid ones. See
+    docs/envs/tic_tac_toe_duel.md.
     """
 
     roles = ("x", "o")
@@ -79,6 +80,10 @@ class TicTacToeDuel(RolesEnv):
             return self._over(dict.fromkeys(self.roles, "draw"))
         return self._hand_over()
 
+    def truncate(self, role: str, reason: str) -> tuple[float, dict[str, Any]]:
+        """A game that was cut short has no outcome, and pays nothing."""
+        return 0.0, {"metrics": self._metrics(role, None)}
+
     def scripted(self, name: str, rng: random.Random) -> str | Message:
         """A legal move: any (`random`), or a perfect one (`expert`)."""
         if name not in self.policies:
@@ -98,10 +103,8 @@ class TicTacToeDuel(RolesEnv):
             self.pay(role, self.payoffs.get(outcome, 0.0))
             position = render(self.board, role.upper(), self.list_empty, self.lines)
             self.tell(role, f"{OUTCOMES.get(outcome, 'The other side made an invalid move.')}\n{position}")
+        self.end({role: self._metrics(role, outcome) for role, outcome in outcomes.items()})
+
+    def _metrics(self, role: str, outcome: str | None) -> dict[str, float]:
         kinds = (*self.payoffs, "walkover")
-        self.end(
-            {
-                role: {kind: float(kind == outcome) for kind in kinds} | {"moves": float(self.moves[role])}
-                for role, outcome in outcomes.items()
-            }
-        )
+        return {kind: float(kind == outcome) for kind in kinds} | {"moves": float(self.moves[role])}

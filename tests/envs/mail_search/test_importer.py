@@ -62,6 +62,16 @@ def maildir(folder: Path) -> Path:
     return folder / "Maildir"
 
 
+def folders(folder: Path) -> Path:
+    """A mail in the inbox, one in a folder of Maildir++, and one in a nested folder."""
+    box = mailbox.Maildir(folder / "Maildir")
+    box.add(plain())
+    box.add_folder("Archive").add(mixed())
+    mailbox.Maildir(folder / "Maildir" / "Lists").clear()
+    mailbox.Maildir(folder / "Maildir" / "Lists" / "Odd").add(ODD)
+    return folder / "Maildir"
+
+
 def mbox(folder: Path) -> Path:
     box = mailbox.mbox(folder / "mbox")
     for raw in (plain(), mixed(), ODD):
@@ -70,7 +80,7 @@ def mbox(folder: Path) -> Path:
     return folder / "mbox"
 
 
-@pytest.mark.parametrize("make", [maildir, mbox])
+@pytest.mark.parametrize("make", [maildir, folders, mbox])
 def test_maildir_and_mbox_give_the_same_mailbox(make, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]
     target = tmp_path / "mail.sqlite"
     assert main([str(make(tmp_path)), str(target)]) == 0

@@ -28,6 +28,8 @@ MAX_BODY = 200_000
 def import_mail(source: Path, target: Path) -> int:
     """Read a maildir (a folder with `cur` and `new`) or an mbox (a file) into a database; how many mails it has.
 
+    A maildir's folders are read as well, those of Maildir++ (`.Archive`) and nested ones (`Archive`).
+
     Raises LatihError where the source is neither, or holds no mail.
     """
     mails = sorted(_messages(source), key=lambda each: each[0])
@@ -39,13 +41,17 @@ def import_mail(source: Path, target: Path) -> int:
 
 def _messages(source: Path) -> Iterator[tuple[tuple[float, str], Mail]]:
     """Each mail with what it is sorted by: its time, then its Message-ID."""
-    box: mailbox.Maildir | mailbox.mbox
-    if source.is_dir() and (source / "cur").is_dir() and (source / "new").is_dir():
-        box = mailbox.Maildir(source, create=False)
+    if (source / "cur").is_dir() and (source / "new").is_dir():
+        for current in sorted(source.rglob("cur")):
+            if (current.parent / "new").is_dir():
+                yield from _of(mailbox.Maildir(current.parent, create=False))
     elif source.is_file():
-        box = mailbox.mbox(source, create=False)
+        yield from _of(mailbox.mbox(source, create=False))
     else:
         raise LatihError(f"{source} is neither a maildir (a folder with cur and new) nor an mbox (a file)")
+
+
+def _of(box: mailbox.Maildir | mailbox.mbox) -> Iterator[tuple[tuple[float, str], Mail]]:
     try:
         for key in sorted(box.keys(), key=str):
             # the parser of old: the new one raises at malformed headers, in ways that differ by version
