@@ -13,8 +13,10 @@ What is a value (`read_number`):
 - a whole or decimal number in ASCII digits; thousands separated, in threes, by commas, `{,}`, `\,` or narrow spaces;
 - a fraction in lowest terms, `3/4`, `1 3/4`, `\frac{3}{4}` or `¾`. `8/2` is a computation that was left undone;
 - a sign and a currency before it, in either order; `%`, a currency, one of the words thousand to trillion (which
-  count) and up to six words of a unit (which do not) behind it: `-$1,200.50`, `2.5 million dollars`, `60 km/h`;
-- Markdown emphasis, the dollars and brackets of LaTeX's math, `\text{…}` and a full stop around it.
+  count) and up to six words of a unit (which do not) behind it: `-$1,200.50`, `2.5 million dollars`, `60 km/h`,
+  `$18/day`. A time of the day is none: `12 a.m.` is hour 0;
+- Markdown emphasis, of the number alone as well (`**18** dollars`), brackets (but `($5)`, which to accountants is less
+  than 0), the dollars and brackets of LaTeX's math, `\text{…}` and a full stop around it.
 
 A percentage is a number of percent: `25%` is 25, since that is what questions for a percentage have for an answer.
 Nothing is ever evaluated: an expression, `9^{9^{9^9}}` for instance, is no value.
@@ -41,6 +43,9 @@ _LATEX = [
     (re.compile(r"\\([$%])"), r"\1"),
     (re.compile(r"\^\s*(?:\\circ|\{\\circ\})"), "°"),
 ]
+_EMPHASIS = re.compile(r"^([\s*_`]*?)(\*{1,3}|_{1,3}|`)([^*_`]+)\2(?=\s)")
+"""In pairs, and before a space: `5*y` and `2**3` are no numbers."""
+_BRACKETS = re.compile(r"^([\s*_`]*)\(([^()$€£¥₹]*)\)(?=[\s*_`.]*$)")
 _VULGAR = {"½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅖": "2/5", "⅗": "3/5"} | {
     "⅘": "4/5",
     "⅙": "1/6",
@@ -68,13 +73,15 @@ _NO_UNIT = re.compile(
 )
 _SHORT_SCALE = re.compile(r"\s?[mbt]\b", re.IGNORECASE)
 """Behind a currency: `$3m` is no 3."""
+_CLOCK = re.compile(r"\s?[ap]\.?\ ?m\b", re.IGNORECASE)
+_MINUS = "-\u2212\u2013"
 _WORD = r"[^\W\d_]+(?:['\u2019./-][^\W\d_]+)*[.²³]?"
 _VALUE = re.compile(
     rf"""
     [\s*_`]*
-    (?P<sign>[-+\u2212]?)\ ?
+    (?P<sign>[{_MINUS}+]?)\ ?
     (?P<currency>\$|US\$|[€£¥₹]|(?:USD|EUR|GBP|JPY|INR|CAD|AUD)\ )?
-    (?P<inner>[-+\u2212]?)\ ?
+    (?P<inner>[{_MINUS}+]?)\ ?
     (?:
         (?:(?P<whole>[0-9]+)(?:\ |\ ?(?=[\\{_GLYPHS}])))?
         (?: (?P<top>[0-9]+)\ ?/\ ?(?P<bottom>[0-9]+)
@@ -85,9 +92,9 @@ _VALUE = re.compile(
           (?:\.[0-9]*)?
         | \.[0-9]+ )
     )
-    (?:[ \u00a0\u202f]?[%$€£¥₹¢°])?
+    (?P<behind>[ \u00a0\u202f]?[%$€£¥₹¢°])?
     (?:[ \u00a0\u202f]?(?P<scale>(?a:thousand|million|billion|trillion))\b)?
-    (?P<unit>[ \u00a0\u202f]?{_WORD}(?:\ {_WORD}){{0,5}})?
+    (?P<unit>(?:[ \u00a0\u202f]|\ ?(?P<rate>/)\ ?)?{_WORD}(?:\ {_WORD}){{0,5}})?
     [\s*_`$.]*
     """,
     re.VERBOSE | re.IGNORECASE,
@@ -123,17 +130,21 @@ def read_number(text: str) -> Fraction | None:
     for pattern, plain in _LATEX:
         text = pattern.sub(plain, text)
     # What opens LaTeX's math is closed behind the number; a currency would be as well, and both mean nothing.
-    found = _VALUE.fullmatch(text.strip())
+    found = _VALUE.fullmatch(_BRACKETS.sub(r"\1\2", _EMPHASIS.sub(r"\1\3", text).strip()))
     if found is None or (found["sign"] and found["inner"]):
         return None
+    if found["rate"] and not (found["currency"] or found["behind"]):
+        return None  # `3/n` is an expression
     value = _magnitude(found)
     unit = found["unit"] or ""
     # Signs that count, such as ⁴, ② and 万, are letters to a regular expression.
     numeric = any(map(str.isnumeric, re.sub(r"(?<=[^\W\d_])[²³]", "", unit)))
-    if value is None or numeric or _NO_UNIT.search(unit) or (found["currency"] and _SHORT_SCALE.match(unit)):
+    if value is None or numeric or _NO_UNIT.search(unit) or _CLOCK.match(unit):
+        return None
+    if found["currency"] and _SHORT_SCALE.match(unit):
         return None
     value *= _SCALES[found["scale"].lower()] if found["scale"] else 1
-    return -value if (found["sign"] or found["inner"]) in ("-", "\u2212") else value
+    return -value if (found["sign"] or found["inner"]) in tuple(_MINUS) else value
 
 
 def _magnitude(found: re.Match[str]) -> Fraction | None:
