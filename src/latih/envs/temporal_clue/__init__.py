@@ -109,8 +109,8 @@ class TemporalClue(MessageEnv):
     def scripted(self, name: str, rng: random.Random) -> str:
         """The solution (`expert`), or for each question any of the names that may answer it (`random`).
 
-        Of a task whose prompt does not list them in the public puzzles' form, any capitalised word of it, or what answers
-        another question.
+        Of a task whose prompt does not list them in the public puzzles' form, any capitalised word of it, or what
+        answers another question.
         """
         if name == "expert":
             return _lines(self.answers)
