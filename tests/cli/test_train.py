@@ -329,7 +329,7 @@ def test_ctrl_c_says_how_to_resume_and_leaves_nothing(
 @pytest.mark.parametrize(
     ("event", "every", "told"),
     [
-        ("evaluation before training", 1, "interrupted before anything was saved; begin again with "),
+        ("evaluation before", 1, "interrupted before anything was saved; begin again with "),
         ("step 1: playing", 1, "interrupted; go on with "),
         ("step 2: playing", 5, "interrupted; go on behind step 0, the last that was saved, with "),
     ],
