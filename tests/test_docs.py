@@ -14,6 +14,7 @@ from latih.cli.main import main
 from latih.core import EndpointError, LatihError, Message, ToolCall
 from latih.data import DataSettings, read_trajectories
 from latih.envs import find, make
+from latih.envs.registry import builtin_names
 from latih.rollout import read_rows
 from latih.runs import Run, RunSettings
 from tests.serving import serving
@@ -45,6 +46,14 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)", text):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("name", builtin_names())
+def test_an_env_page_says_all_that_a_user_asks(name: str) -> None:
+    text = (ROOT / f"docs/envs/{name}.md").read_text(encoding="utf-8")
+    heads = {line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")}
+    assert heads >= {"Reward", "The end", "Dials (`env.args`)", "Sources", "Baselines"}
+    assert any(head.startswith("What") for head in heads), "what is seen, and what may be answered"
 
 
 def test_metrics_page_names_every_metric(tmp_path: Path) -> None:
