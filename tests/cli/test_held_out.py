@@ -11,7 +11,15 @@ from latih.rollout import GroupSpec, plan
 from latih.train.config import resolve
 
 RECIPES = Path(str(resources.files("latih"))) / "recipes"
-SEEN = {"arithmetic": 18, "codewords": 0, "gsm8k": 1, "mail_search": 0, "reasoning_gym": 12, "temporal_clue": 0}
+SEEN = {
+    "arithmetic": 18,
+    "arithmetic_tool": 0,
+    "codewords": 0,
+    "gsm8k": 1,
+    "mail_search": 0,
+    "reasoning_gym": 12,
+    "temporal_clue": 0,
+}
 """Of the held-out questions. Those of `code` are of 24 formulas, and tasks of `repo_repair` are apart by themselves;
 games begin alike, and differ by what comes."""
 

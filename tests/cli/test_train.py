@@ -130,7 +130,7 @@ def test_another_env_is_played_as_its_own_recipe_says(tmp_path: Path, quick: lis
     source = find_source(tmp_path / "runs" / "r")
     same, other = (eval_config(source, env, []) for env in ("tic_tac_toe", "arithmetic_tool"))
     assert (same.harness.args, same.rollout.sampling.max_tokens) == ({"window": 0}, 2)
-    assert (other.env.id, other.harness.args, other.rollout.sampling.max_tokens) == ("arithmetic_tool", {}, 128)
+    assert (other.env.id, other.harness.args, other.rollout.sampling.max_tokens) == ("arithmetic_tool", {}, 64)
     assert other.trainer == same.trainer
     for env in ("latih/TicTacToe-v0", "latih.envs.tic_tac_toe:TicTacToe"):  # other names of the run's own env
         assert eval_config(source, env, []) == same

@@ -26,8 +26,7 @@ def test_every_recipe_resolves():
 
 
 def test_an_environment_takes_the_defaults():
-    assert resolve("arithmetic_tool") == Config(env={"id": "arithmetic_tool"})
-    assert resolve(PARITY).env.id == PARITY
+    assert resolve(PARITY) == Config(env={"id": PARITY})
 
 
 def test_a_yaml_file_is_a_recipe_of_ones_own(tmp_path):
@@ -115,7 +114,8 @@ def test_mistakes_are_told_in_one_line(override, message):
         ("tic_tac_to", False, "unknown recipe or environment 'tic_tac_to': did you mean 'tic_tac_toe'?"),
         ("nowhere.py:Env", False, "no such file"),
         ("nowhere.yaml", False, "cannot read nowhere.yaml: No such file"),
-        ("arithmetic_tool", True, "--long is for recipes"),
+        (PARITY, True, "--long is for recipes"),
+        ("arithmetic", True, "recipe 'arithmetic' has no long form: leave --long out"),
     ],
 )
 def test_wrong_targets(target, long, message):
