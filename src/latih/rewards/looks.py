@@ -10,11 +10,14 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 
-PLAIN = {"list", "tuple", "set", "frozenset", "dict", "sorted", "datetime", "date", "time", "timedelta", "Decimal"}
+MADE = {
+    each.__name__: each
+    for each in (list, tuple, set, frozenset, dict, sorted, date, datetime, time, timedelta, Decimal)
+}
 """What an expectation may call: it makes data, and is none of the code under test."""
-
-
 WORD = re.compile("[A-Za-z0-9]+")
 
 
@@ -63,7 +66,7 @@ def _works(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return False
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    return name not in PLAIN
+    return name not in MADE
 
 
 class Look:

@@ -3,13 +3,11 @@
 import ast
 import random
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
+from dataclasses import dataclass
 
-from latih.envs.repo_repair.lookalikes import NEAR, Change, lookalikes
+from latih.envs.repo_repair.lookalikes import NEAR, lookalikes
 from latih.envs.repo_repair.mutations import Text
-from latih.rewards.looks import is_plain, sides
+from latih.rewards.looks import MADE, is_plain, sides
 from latih.rewards.repo import Edit
 
 WORD = "abcdefghijklmnopqrstuvwxyz"
@@ -19,11 +17,6 @@ DATA = (
     *(ast.Call, ast.keyword, ast.Name, ast.Load),
 )
 """What an expectation is made of, where it can be looked at without the module's help."""
-MADE = {
-    each.__name__: each
-    for each in (list, tuple, set, frozenset, dict, sorted, date, datetime, time, timedelta, Decimal)
-}
-"""What it may call then."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +78,9 @@ def untellable(path: str, source: str, function: str, line: int, most: int, rng:
     every = [place for node in body for place in _words_of(text, node)]
     found: dict[tuple[int, str], Edit] = {}
     for node in rng.sample(here, len(here)):
-        for change in lookalikes(text, body, _words_of(text, node), every, rng):
-            if _is_other_data(text, node, change):
-                found.setdefault((change.start, change.new), Edit(path=path, **asdict(change)))
+        for edit in lookalikes(path, text, body, _words_of(text, node), every, rng):
+            if _is_other_data(text, node, edit):
+                found.setdefault((edit.start, edit.new), edit)
             if len(found) == most:
                 return [*found.values()]
     return []
@@ -98,13 +91,13 @@ def _words_of(text: Text, node: ast.stmt) -> list[ast.Constant]:
     return [place for place in _places(text, node) if not isinstance(place.value, bool)]
 
 
-def _is_other_data(text: Text, node: ast.stmt, change: Change) -> bool:
+def _is_other_data(text: Text, node: ast.stmt, edit: Edit) -> bool:
     """Whether a changed expectation can be made, and differs: a set knows no order, and a February no 30th."""
     for side in (side for each in ast.walk(node) for side in sides(each)):
         start, end = text.span(side)
-        if start <= change.start < end:
-            old, at = text.source[start:end], change.start - start
-            new = old[:at] + change.new + old[at + len(change.old) :]
+        if start <= edit.start < end:
+            old, at = text.source[start:end], edit.start - start
+            new = old[:at] + edit.new + old[at + len(edit.old) :]
             try:
                 return bool(_data(new) != _data(old))
             except NameError:  # it names something of the module

@@ -9,20 +9,12 @@ from dataclasses import dataclass, replace
 
 from latih.envs.repo_repair.mutations import Text
 from latih.rewards.looks import WORD, literals, words
+from latih.rewards.repo import Edit
 
 NEAR = 9
 """How far from the right number a wrong one lies, at most."""
 TRIED = 1000
 """Changes of one expectation that are looked at."""
-
-
-@dataclass(frozen=True)
-class Change:
-    """Another text from a place of a module on."""
-
-    start: int
-    old: str
-    new: str
 
 
 @dataclass(frozen=True)
@@ -39,12 +31,13 @@ class _Word:
 
 
 def lookalikes(
+    path: str,
     text: Text,
     body: Sequence[ast.stmt],
     mine: Sequence[ast.Constant],
     every: Sequence[ast.Constant],
     rng: random.Random,
-) -> Iterator[Change]:
+) -> Iterator[Edit]:
     """Wrong forms of an expectation, in random order: of `mine`, its literals.
 
     `body` are the statements of its test, and `every` the literals of all that the test expects.
@@ -64,16 +57,17 @@ def lookalikes(
     inside = {word for node in body for each in literals(node) for word in words(str(each.value))}
     module = {word for each in literals(text.tree) for word in words(str(each.value))}
     swaps = [(a, b) for a, b in itertools.combinations(own, 2) if a.may_be(b.text) and b.may_be(a.text)]
-    close = [(each, replace(each, text=new)) for each in own for new in sorted(inside | _near(each))]
-    far = [(each, replace(each, text=new)) for each in own for new in sorted(module - inside)]
-    first = swaps + [pair for pair in close if pair[0].may_be(pair[1].text)]
-    last = [pair for pair in far if pair[0].may_be(pair[1].text)]
+    close = [
+        (each, replace(each, text=new)) for each in own for new in sorted(inside | _near(each)) if each.may_be(new)
+    ]
+    first = swaps + close
+    last = [(each, replace(each, text=new)) for each in own for new in sorted(module - inside) if each.may_be(new)]
     for a, b in itertools.islice([*rng.sample(first, len(first)), *rng.sample(last, len(last))], TRIED):
         if a.start != b.start:
             between = text.source[a.start + len(a.text) : b.start]
-            yield Change(a.start, a.text + between + b.text, b.text + between + a.text)
+            yield Edit(path=path, start=a.start, old=a.text + between + b.text, new=b.text + between + a.text)
         elif view.alike(a.text, b.text):
-            yield Change(a.start, a.text, b.text)
+            yield Edit(path=path, start=a.start, old=a.text, new=b.text)
 
 
 class _View:
